@@ -172,7 +172,7 @@ impl<'a> Checkpointer<'a> {
     /// Checks the identity of the newest checkpoint before the run does any work.
     fn check_folder(&self) -> Result<()> {
         let (job, path) = (&self.resources.job, self.checkpoints.path());
-        let Some(number) = self.checkpoints.found().next() else {
+        let Some(number) = self.checkpoints.existing().next() else {
             if self.options.resume {
                 let folder = path.display();
                 job.say(format!(
@@ -234,7 +234,7 @@ impl<'a> Checkpointer<'a> {
         mut restore: impl FnMut(Saved, T) -> Result<()>,
     ) -> Result<Option<u64>> {
         let mut corruption = None;
-        for number in self.checkpoints.found().filter(|_| self.options.resume) {
+        for number in self.checkpoints.existing().filter(|_| self.options.resume) {
             match self.resume_from(number, max_supersteps, &mut restore) {
                 Ok(superstep) => {
                     self.resources.job.say(match corruption {

@@ -15,7 +15,8 @@ use crate::huge::HugeArray;
 use crate::resources::Resources;
 
 /// The minimum and the maximum bytes of memory that each thread reads.
-const MEMORY_BYTES: (usize, usize) = (64 << 10, 32 << 20);
+const MIN_MEMORY_BYTES: usize = 64 << 10;
+const MAX_MEMORY_BYTES: usize = 32 << 20;
 /// Bytes that each thread reads in a pass: enough that waking the threads hardly counts.
 const PASS_BYTES: usize = 256 << 20;
 /// Bytes of the file that is read.
@@ -31,7 +32,7 @@ const PASSING: Duration = Duration::from_millis(200);
 /// budget, but at least 64 KiB per thread.
 pub fn memory_bandwidth(resources: &Resources) -> f64 {
     let share = resources.budget.free() as usize / 2 / resources.workers();
-    let bytes = share.clamp(MEMORY_BYTES.0, MEMORY_BYTES.1);
+    let bytes = share.clamp(MIN_MEMORY_BYTES, MAX_MEMORY_BYTES);
     let arrays: Vec<Mutex<HugeArray<u64>>> =
         (0..resources.workers()).map(|_| Mutex::new(HugeArray::zeroed(bytes / 8))).collect();
     let array = |worker: usize| arrays[worker].lock().unwrap_or_else(PoisonError::into_inner);

@@ -36,9 +36,10 @@ pub struct Checkpoints {
     /// The number of checkpoints to keep.
     keep: usize,
     /// The checkpoints that were complete when the folder was opened, ascending.
-    found: Vec<u64>,
+    existing: Vec<u64>,
     /// The checkpoints of this run, ascending.
-    own: Vec<u64>,
+    of_run: Vec<u64>,
+    /// The number of the next checkpoint.
     next: u64,
     publishing: Option<JoinHandle<Result<()>>>,
     /// True if this value only reads the folder.
@@ -75,21 +76,21 @@ impl Checkpoints {
         keep: usize,
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
-        let (mut found, keep) = (complete(&*folder, traffic)?, keep.max(1));
+        let (mut existing, keep) = (complete(&*folder, traffic)?, keep.max(1));
         // A process that was killed after it published a checkpoint may have left one more than it
         // keeps.
-        while found.len() > keep {
-            found.pop_first();
+        while existing.len() > keep {
+            existing.pop_first();
         }
-        remove_but(&*folder, |number| found.contains(&number), None)?;
+        remove_but(&*folder, |number| existing.contains(&number), None)?;
         Ok(Self {
             folder,
             lock: None,
             traffic: Arc::clone(traffic),
             keep,
-            next: found.last().map_or(1, |newest| newest + 1),
-            found: found.into_iter().collect(),
-            own: Vec::new(),
+            next: existing.last().map_or(1, |newest| newest + 1),
+            existing: existing.into_iter().collect(),
+            of_run: Vec::new(),
             publishing: None,
             reads_only: false,
         })
@@ -99,7 +100,7 @@ impl Checkpoints {
     /// same run holds the folder and may write others. A missing folder has none.
     pub fn open_to_read(path: &Path, traffic: &Arc<Traffic>) -> Result<Self> {
         let folder = DiskFolder::new(path);
-        let found = match path.is_dir() {
+        let existing = match path.is_dir() {
             true => complete(&folder, traffic)?.into_iter().collect(),
             false => Vec::new(),
         };
@@ -108,8 +109,8 @@ impl Checkpoints {
             lock: None,
             traffic: Arc::clone(traffic),
             keep: 1,
-            found,
-            own: Vec::new(),
+            existing,
+            of_run: Vec::new(),
             next: 0,
             publishing: None,
             reads_only: true,
@@ -122,11 +123,11 @@ impl Checkpoints {
     }
 
     /// The complete checkpoints found on opening, newest first.
-    pub fn found(&self) -> impl Iterator<Item = u64> + use<> {
-        self.found.clone().into_iter().rev()
+    pub fn existing(&self) -> impl Iterator<Item = u64> + use<> {
+        self.existing.clone().into_iter().rev()
     }
 
-    /// Opens one of the checkpoints found.
+    /// Opens one of the existing checkpoints.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the checkpoint fails a checksum.
@@ -137,9 +138,9 @@ impl Checkpoints {
     }
 
     /// Resumes from checkpoint `saved`: the checkpoints up to it count as those of this run. The
-    /// others found are removed once a newer checkpoint is durable.
+    /// other existing ones are removed once a newer checkpoint is durable.
     pub fn resume_after(&mut self, saved: u64) {
-        self.own = self.found.iter().copied().filter(|number| *number <= saved).collect();
+        self.of_run = self.existing.iter().copied().filter(|number| *number <= saved).collect();
     }
 
     /// Begins a checkpoint after the previous one is published.
@@ -159,10 +160,10 @@ impl Checkpoints {
     pub fn publish(&mut self, draft: Draft, payload: Vec<u8>) -> Result<()> {
         let Draft { number, file } = draft;
         self.next = number + 1;
-        self.own.push(number);
-        self.own.drain(..self.own.len().saturating_sub(self.keep));
+        self.of_run.push(number);
+        self.of_run.drain(..self.of_run.len().saturating_sub(self.keep));
         let (folder, traffic, kept) =
-            (Arc::clone(&self.folder), Arc::clone(&self.traffic), self.own.clone());
+            (Arc::clone(&self.folder), Arc::clone(&self.traffic), self.of_run.clone());
         let work = move || {
             file.finish()?;
             let seal =
@@ -210,7 +211,7 @@ impl Drop for Checkpoints {
         // checkpoint would have overwritten. If it stays, the next opening of the folder removes
         // it.
         let _ = remove(&*self.folder, &arrays(self.next));
-        if self.lock.is_some() && self.found.is_empty() && self.own.is_empty() {
+        if self.lock.is_some() && self.existing.is_empty() && self.of_run.is_empty() {
             // The folder was not used. If its removal fails, an empty folder stays.
             let _ = remove_all(&*self.folder);
         }
@@ -531,12 +532,16 @@ fn remove_but(
     mut next: Option<u64>,
 ) -> Result<()> {
     let names = list(folder)?;
-    let of =
+    let names_with =
         |number: fn(&str) -> Option<u64>| names.iter().filter(move |name| number(name).is_some());
-    for name in of(manifest::number).filter(|name| !manifest::number(name).is_some_and(&kept)) {
+    for name in
+        names_with(manifest::number).filter(|name| !manifest::number(name).is_some_and(&kept))
+    {
         remove(folder, name)?;
     }
-    for name in of(number_of_arrays).filter(|name| !number_of_arrays(name).is_some_and(&kept)) {
+    for name in
+        names_with(number_of_arrays).filter(|name| !number_of_arrays(name).is_some_and(&kept))
+    {
         match next.take().map(arrays) {
             Some(next) => {
                 let fail = |e| Error::io(folder.path().join(name), "rename", e);

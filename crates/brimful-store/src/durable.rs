@@ -77,6 +77,7 @@ struct Placement {
 }
 
 impl Space {
+    /// Chooses the slot for a dirty page. A slot that the durable root may name is never reused.
     fn place(&mut self, page: PageId) -> Placement {
         let before = self.table.get(page);
         match before.slot().filter(|_| before.is_fresh()) {
@@ -91,7 +92,8 @@ impl Space {
         }
     }
 
-    fn written(&mut self, page: PageId, placement: Placement, checksum: u64) {
+    /// Records that `page` was written as placed.
+    fn record_write(&mut self, page: PageId, placement: Placement, checksum: u64) {
         if self.table.get(page) != placement.before {
             // A sync and an eviction wrote the same content: this copy is not needed.
             return self.abandon(placement);
@@ -421,7 +423,7 @@ impl PageFile {
         let result = self.file.write_all_at(bytes, self.offset(placement.slot));
         let mut space = self.space();
         match result {
-            Ok(()) => space.written(page, placement, crate::checksum(bytes)),
+            Ok(()) => space.record_write(page, placement, crate::checksum(bytes)),
             Err(_) => space.abandon(placement),
         }
         result

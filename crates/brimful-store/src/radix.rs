@@ -49,10 +49,10 @@ pub(crate) fn sort<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     let width = bits.div_ceil(passes.max(1) as u32);
     let mut counts = [[0; 1 << LOW_BITS]; MAX_PASSES];
     for record in records.iter() {
-        let mut rest = record.radix() >> (low % u64::BITS);
+        let mut digits = record.radix() >> (low % u64::BITS);
         for counts in &mut counts[..passes] {
-            counts[rest as usize & ((1 << width) - 1)] += 1;
-            rest >>= width;
+            counts[digits as usize & ((1 << width) - 1)] += 1;
+            digits >>= width;
         }
     }
     for (pass, counts) in counts[..passes].iter_mut().enumerate() {
@@ -82,18 +82,18 @@ pub(crate) fn sort_many<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     }
 }
 
-/// Splits `records` into ascending parts of at most `most` records, each unsorted. Returns the
+/// Splits `records` into ascending parts of at most `max_len` records, each unsorted. Returns the
 /// starts of the parts and the end of the last, and the lowest bit of the first digit. `buffer`
 /// grows to the size of `records`; both must have fewer than 2^32 records.
 pub(crate) fn split<R: Record>(
     records: &mut Vec<R>,
     buffer: &mut Vec<R>,
-    most: usize,
+    max_len: usize,
 ) -> (Vec<u64>, u32) {
     grow_buffer(records.len(), buffer);
     buffer.truncate(records.len());
     let mut starts = Vec::new();
-    let shift = split_part(records, buffer, most, 0, false, &mut starts);
+    let shift = split_part(records, buffer, max_len, 0, false, &mut starts);
     std::mem::swap(records, buffer);
     starts.push(records.len() as u64);
     (starts, shift)
@@ -101,51 +101,53 @@ pub(crate) fn split<R: Record>(
 
 /// Splits `source` into `target` and appends the starts of the parts, counted from `offset`.
 /// Returns the lowest bit of the digit. At the first digit, each digit is a part of its own, so
-/// that all runs are split alike; `below` it, small neighboring parts stay together.
+/// that all runs are split alike. At lower digits, `joins_parts` is true: small neighboring parts
+/// stay together.
 fn split_part<R: Record>(
     source: &mut [R],
     target: &mut [R],
-    most: usize,
+    max_len: usize,
     offset: usize,
-    below: bool,
+    joins_parts: bool,
     starts: &mut Vec<u64>,
 ) -> u32 {
     let bits = u64::BITS - varying_bits(source).leading_zeros();
-    if source.len() <= most || bits == 0 {
-        if source.len() > most {
+    if source.len() <= max_len || bits == 0 {
+        if source.len() > max_len {
             source.sort_unstable();
         }
         target.copy_from_slice(source);
-        starts.extend((offset..offset + source.len()).step_by(most).map(|at| at as u64));
+        starts.extend((offset..offset + source.len()).step_by(max_len).map(|at| at as u64));
         return 0;
     }
     let shift = bits.saturating_sub(TOP_BITS);
-    let mut from = 0;
+    let mut start = 0;
     // Length of the last part, while more records may join it.
-    let mut open = None;
-    for to in partition::<R, TOP_DIGITS>(source, target, shift) {
-        let to = to as usize;
-        let len = to - from;
-        if len > most {
+    let mut open_len = None;
+    for end in partition::<R, TOP_DIGITS>(source, target, shift) {
+        let end = end as usize;
+        let len = end - start;
+        if len > max_len {
             split_part(
-                &mut target[from..to],
-                &mut source[from..to],
-                most,
-                offset + from,
+                &mut target[start..end],
+                &mut source[start..end],
+                max_len,
+                offset + start,
                 true,
                 starts,
             );
-            target[from..to].copy_from_slice(&source[from..to]);
-            open = None;
-        } else if let Some(joined) =
-            open.map(|open| open + len).filter(|joined| below && *joined <= most)
+            target[start..end].copy_from_slice(&source[start..end]);
+            open_len = None;
+        } else if let Some(joined) = open_len
+            .map(|open_len| open_len + len)
+            .filter(|joined| joins_parts && *joined <= max_len)
         {
-            open = Some(joined);
+            open_len = Some(joined);
         } else if len > 0 {
-            starts.push((offset + from) as u64);
-            open = Some(len);
+            starts.push((offset + start) as u64);
+            open_len = Some(len);
         }
-        from = to;
+        start = end;
     }
     shift
 }
@@ -166,7 +168,7 @@ fn partition<R: Record, const DIGITS: usize>(
     next
 }
 
-/// Moves the records of `source` to the places of their digits, given the number of records per
+/// Moves the records of `source` to the slots of their digits, given the number of records per
 /// digit; the number of digits is a power of two. Leaves the end of each digit in `next`.
 fn scatter<R: Record>(source: &[R], target: &mut [R], shift: u32, next: &mut [u32]) {
     let mut sum = 0;

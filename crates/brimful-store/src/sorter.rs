@@ -47,10 +47,12 @@ pub fn minimum_bytes(workers: usize, record_bytes: usize) -> u64 {
 /// Sorts more records than fit in memory.
 pub struct Sorter<'j, R> {
     file: StoreFile,
-    end: AtomicU64,
+    /// The end of the space reserved in the file.
+    file_end: AtomicU64,
     runs: Mutex<Vec<SortedRun<R>>>,
     /// Number of records in runs.
     len: AtomicU64,
+    /// Memory limit, in bytes.
     bytes: u64,
     share: Share,
     /// Bytes that neither buffers nor runs in memory use.
@@ -67,7 +69,7 @@ impl<'j, R: Record> Sorter<'j, R> {
         let share = Share::new(bytes, workers, size_of::<R>());
         Ok(Self {
             file: StoreFile::scratch(folder, job.traffic())?,
-            end: AtomicU64::new(0),
+            file_end: AtomicU64::new(0),
             runs: Mutex::new(Vec::new()),
             len: AtomicU64::new(0),
             bytes,
@@ -96,7 +98,7 @@ impl<'j, R: Record> Sorter<'j, R> {
     }
 
     /// Takes `bytes` from the free ones; false if there are too few.
-    fn take(&self, bytes: u64) -> bool {
+    fn take_free(&self, bytes: u64) -> bool {
         let take = |free: u64| free.checked_sub(bytes);
         self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
@@ -104,7 +106,7 @@ impl<'j, R: Record> Sorter<'j, R> {
     /// Takes `bytes` from the free ones, and writes the oldest runs in memory to disk while there
     /// are too few. False if there are still too few.
     fn take_from_runs(&self, bytes: u64) -> Result<bool> {
-        while !self.take(bytes) {
+        while !self.take_free(bytes) {
             let oldest = {
                 let mut runs = self.runs();
                 let oldest =
@@ -126,23 +128,24 @@ impl<'j, R: Record> Sorter<'j, R> {
 
     /// Reserves space on disk for `len` records and for the bounds of `parts` parts; returns both
     /// offsets.
-    fn place(&self, len: u64, parts: u64) -> (u64, u64) {
-        let records = len * size_of::<R>() as u64;
-        let offset = self.end.fetch_add(records + parts * Parts::<R>::BYTES, Ordering::Relaxed);
-        (offset, offset + records)
+    fn reserve_on_disk(&self, len: u64, parts: u64) -> (u64, u64) {
+        let record_bytes = len * size_of::<R>() as u64;
+        let bytes = record_bytes + parts * Parts::<R>::BYTES;
+        let offset = self.file_end.fetch_add(bytes, Ordering::Relaxed);
+        (offset, offset + record_bytes)
     }
 
     fn append(&self, records: &[R], parts: &Parts<R>) -> Result<RunStorage<R>> {
         let bytes: &[u8] = bytemuck::cast_slice(records);
         let count = parts.len() as u64;
-        let (offset, place) = self.place(records.len() as u64, count);
+        let (offset, parts_offset) = self.reserve_on_disk(records.len() as u64, count);
         for (index, part) in bytes.chunks(4 << 20).enumerate() {
             self.job.check()?;
             self.file.write_all_at(part, offset + (index as u64) * (4 << 20))?;
         }
-        parts.write(&self.file, place, count, 0)?;
+        parts.write(&self.file, parts_offset, count, 0)?;
         tracing::info!(records = records.len(), bytes = bytes.len(), "spill");
-        Ok(RunStorage::File { offset, parts: place })
+        Ok(RunStorage::File { offset, parts: parts_offset })
     }
 
     /// Records pushed so far and sorted into runs.

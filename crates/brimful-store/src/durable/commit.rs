@@ -220,7 +220,7 @@ impl PageFile {
                 continue;
             }
             let mut stripe = self.stripe(page);
-            self.space().written(page, placement, checksum);
+            self.space().record_write(page, placement, checksum);
             if let Some(frame) = stripe.find(page) {
                 frame.dirty = false;
             }

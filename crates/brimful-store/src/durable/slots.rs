@@ -7,7 +7,7 @@
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     /// One bit per slot: in use, or retired.
-    taken: Vec<u64>,
+    taken_bits: Vec<u64>,
     taken_count: u64,
     /// All slots below this one are taken.
     cursor: u64,
@@ -18,11 +18,11 @@ pub(super) struct Slots {
 impl Slots {
     /// Marks a slot as in use while a file is opened; false if it was already in use.
     pub(super) fn claim(&mut self, slot: u64) -> bool {
-        let (word, bit) = place(slot);
-        if self.taken.len() <= word {
-            self.taken.resize(word + 1, 0);
+        let (word, bit) = word_and_bit(slot);
+        if self.taken_bits.len() <= word {
+            self.taken_bits.resize(word + 1, 0);
         }
-        let Some(bits) = self.taken.get_mut(word) else {
+        let Some(bits) = self.taken_bits.get_mut(word) else {
             return false;
         };
         let fresh = *bits & bit == 0;
@@ -34,10 +34,10 @@ impl Slots {
     /// Allocates the first free slot, extending the file if there is none.
     pub(super) fn allocate(&mut self) -> u64 {
         let mut word = (self.cursor / 64) as usize;
-        while self.taken.get(word) == Some(&u64::MAX) {
+        while self.taken_bits.get(word) == Some(&u64::MAX) {
             word += 1;
         }
-        let bit = self.taken.get(word).map_or(0, |bits| bits.trailing_ones());
+        let bit = self.taken_bits.get(word).map_or(0, |bits| bits.trailing_ones());
         let slot = word as u64 * 64 + u64::from(bit);
         self.cursor = slot;
         self.claim(slot);
@@ -47,6 +47,7 @@ impl Slots {
     /// Allocates `count` consecutive slots.
     pub(super) fn allocate_run(&mut self, count: u64) -> u64 {
         let end = self.end();
+        // The slots from `start` to `slot` are free.
         let (mut start, mut slot) = (self.cursor, self.cursor);
         while slot - start < count && slot < end {
             slot += 1;
@@ -62,8 +63,8 @@ impl Slots {
 
     /// Frees a slot that the durable root does not name.
     pub(super) fn free(&mut self, slot: u64) {
-        let (word, bit) = place(slot);
-        if let Some(bits) = self.taken.get_mut(word).filter(|bits| **bits & bit != 0) {
+        let (word, bit) = word_and_bit(slot);
+        if let Some(bits) = self.taken_bits.get_mut(word).filter(|bits| **bits & bit != 0) {
             *bits &= !bit;
             self.taken_count -= 1;
             self.cursor = self.cursor.min(slot);
@@ -82,9 +83,10 @@ impl Slots {
 
     /// The end of the last slot taken.
     pub(super) fn end(&self) -> u64 {
-        let last = self.taken.iter().rposition(|&bits| bits != 0);
+        let last = self.taken_bits.iter().rposition(|&bits| bits != 0);
         last.map_or(0, |word| {
-            word as u64 * 64 + 64 - u64::from(self.taken.get(word).map_or(0, |b| b.leading_zeros()))
+            word as u64 * 64 + 64
+                - u64::from(self.taken_bits.get(word).map_or(0, |b| b.leading_zeros()))
         })
     }
 
@@ -95,16 +97,17 @@ impl Slots {
 
     /// Bytes of memory used.
     pub(super) fn memory_bytes(&self) -> u64 {
-        (self.taken.capacity() + self.retired.capacity()) as u64 * 8
+        (self.taken_bits.capacity() + self.retired.capacity()) as u64 * 8
     }
 
     fn is_taken(&self, slot: u64) -> bool {
-        let (word, bit) = place(slot);
-        self.taken.get(word).is_some_and(|bits| bits & bit != 0)
+        let (word, bit) = word_and_bit(slot);
+        self.taken_bits.get(word).is_some_and(|bits| bits & bit != 0)
     }
 }
 
-fn place(slot: u64) -> (usize, u64) {
+/// The index of a slot's word in the map, and the mask of its bit.
+fn word_and_bit(slot: u64) -> (usize, u64) {
     ((slot / 64) as usize, 1 << (slot % 64))
 }
 

@@ -41,38 +41,39 @@ const NOWHERE: u64 = FRESH - 1;
 /// The slot of a page, and its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
-    place: u64,
+    /// The slot, or `NOWHERE`; the highest bit is set while the durable root does not name it.
+    slot_and_flag: u64,
     pub(super) checksum: u64,
 }
 
 impl Entry {
     /// A page that was never written, or was discarded: it reads as zeros.
-    pub(super) const NONE: Self = Self { place: NOWHERE, checksum: 0 };
+    pub(super) const NONE: Self = Self { slot_and_flag: NOWHERE, checksum: 0 };
 
     pub(super) fn fresh(slot: u64, checksum: u64) -> Self {
-        Self { place: slot | FRESH, checksum }
+        Self { slot_and_flag: slot | FRESH, checksum }
     }
 
     pub(super) fn slot(self) -> Option<u64> {
-        let slot = self.place & !FRESH;
+        let slot = self.slot_and_flag & !FRESH;
         (slot != NOWHERE).then_some(slot)
     }
 
     pub(super) fn is_fresh(self) -> bool {
-        self.place & FRESH != 0
+        self.slot_and_flag & FRESH != 0
     }
 
     fn settled(self) -> Self {
-        Self { place: self.place & !FRESH, ..self }
+        Self { slot_and_flag: self.slot_and_flag & !FRESH, ..self }
     }
 
     fn encode(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&(self.place & !FRESH).to_le_bytes());
+        out.extend_from_slice(&(self.slot_and_flag & !FRESH).to_le_bytes());
         out.extend_from_slice(&self.checksum.to_le_bytes());
     }
 
     fn decode(bytes: &[u8]) -> Self {
-        Self { place: le(bytes, 0, 8) & !FRESH, checksum: le(bytes, 8, 8) }
+        Self { slot_and_flag: le(bytes, 0, 8) & !FRESH, checksum: le(bytes, 8, 8) }
     }
 }
 

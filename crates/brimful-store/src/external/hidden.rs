@@ -44,12 +44,12 @@ pub(super) struct Owner(u32);
 
 impl Owner {
     /// This process.
-    pub(super) fn this() -> Self {
+    pub(super) fn current() -> Self {
         Self(std::process::id())
     }
 
-    pub(super) fn is_this(self) -> bool {
-        self == Self::this()
+    pub(super) fn is_current(self) -> bool {
+        self == Self::current()
     }
 }
 
@@ -97,7 +97,7 @@ impl Hidden {
         };
         match locked() {
             Ok(lock) => {
-                Ok(Some(Self { path, kind, lock, owner: Owner::this(), is_renamed: false }))
+                Ok(Some(Self { path, kind, lock, owner: Owner::current(), is_renamed: false }))
             }
             Err(e) if matches!(e.kind(), WouldBlock | NotFound) => Ok(None),
             Err(e) => {
@@ -128,7 +128,7 @@ impl Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        if self.is_renamed || !self.owner.is_this() {
+        if self.is_renamed || !self.owner.is_current() {
             return;
         }
         match remove(&self.path, self.kind) {

@@ -223,7 +223,7 @@ impl TemporaryFolder {
     pub fn create(parent: &Path, prefix: &str) -> Result<Self> {
         let is_new = !parent.is_dir();
         make_folder(parent)?;
-        let made = is_new.then(|| MadeFolder { path: parent.into(), owner: Owner::this() });
+        let made = is_new.then(|| MadeFolder { path: parent.into(), owner: Owner::current() });
         let hidden = Hidden::create(parent, prefix, Kind::PrivateFolder)
             .map_err(|e| Error::io(parent, "create", e))?;
         Ok(Self { hidden, _made: made })
@@ -244,7 +244,7 @@ struct MadeFolder {
 
 impl Drop for MadeFolder {
     fn drop(&mut self) {
-        if !self.owner.is_this() {
+        if !self.owner.is_current() {
             return;
         }
         match fs::remove_dir(&self.path) {

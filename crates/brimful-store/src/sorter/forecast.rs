@@ -41,57 +41,63 @@ impl Sorting {
         let (writers, width, shortest) =
             (self.writers as u64, record_bytes as u64, share.run_len(0));
         // The bounds of a run's parts, if the keys are spread evenly.
-        let parts = radix::TOP_DIGITS.min(shortest) * (size_of::<u64>() + 2 * record_bytes);
-        let bytes_of = |runs: &Runs| runs.records * width + runs.count * parts as u64;
+        let bounds = radix::TOP_DIGITS.min(shortest) * (size_of::<u64>() + 2 * record_bytes);
+        let bytes_of_runs = |runs: &Runs| runs.records * width + runs.count * bounds as u64;
         let (mut in_memory, mut spilled) = (Runs::default(), Runs::default());
-        let (mut left, mut most) = (records, 0);
-        let make_room = |in_memory: &mut Runs, spilled: &mut Runs, buffers: u64| {
-            while bytes_of(in_memory) + buffers > bytes
+        let (mut unsorted, mut max_memory) = (records, 0);
+        let spill_oldest = |in_memory: &mut Runs, spilled: &mut Runs, needed: u64| {
+            while bytes_of_runs(in_memory) + needed > bytes
                 && let Some(oldest) = in_memory.take_oldest()
             {
                 spilled.push(oldest, 1);
             }
         };
-        let held = loop {
-            let run = share.run_len(records - left) as u64;
+        let buffered = loop {
+            let run_len = share.run_len(records - unsorted) as u64;
             // The buffers of workers that do not write stay empty, but their memory stays reserved.
-            let filled = 2 * writers * run * width;
-            let kept = share.buffers(shortest) as u64 * width + filled
+            let filled = 2 * writers * run_len * width;
+            let reserved = share.buffers(shortest) as u64 * width + filled
                 - 2 * writers * shortest as u64 * width;
-            make_room(&mut in_memory, &mut spilled, kept);
-            most = most.max(bytes_of(&in_memory) + filled.min(2 * left * width));
+            spill_oldest(&mut in_memory, &mut spilled, reserved);
+            max_memory =
+                max_memory.max(bytes_of_runs(&in_memory) + filled.min(2 * unsorted * width));
             // The first runs arise when all buffers are full; at the end the buffers are half full
             // on average.
-            let all = writers * run;
-            let held = (all / if left == records { 1 } else { 2 }).max(run);
-            if left <= held {
-                break all.min(records);
+            let capacity = writers * run_len;
+            let buffered = (capacity / if unsorted == records { 1 } else { 2 }).max(run_len);
+            if unsorted <= buffered {
+                break capacity.min(records);
             }
-            if bytes_of(&in_memory) + run * width + parts as u64 + kept <= bytes {
-                in_memory.push(run, 1);
-                left -= run;
+            if bytes_of_runs(&in_memory) + run_len * width + bounds as u64 + reserved <= bytes {
+                in_memory.push(run_len, 1);
+                unsorted -= run_len;
             } else {
                 // All runs of the greatest length spill alike.
-                let count =
-                    if run == share.longest as u64 { (left - held).div_ceil(run) } else { 1 };
-                spilled.push(run, count);
-                left -= count * run;
+                let count = if run_len == share.longest as u64 {
+                    (unsorted - buffered).div_ceil(run_len)
+                } else {
+                    1
+                };
+                spilled.push(run_len, count);
+                unsorted -= count * run_len;
             }
         };
-        let (piece, runs) = (share.piece_len(records), spilled.count + in_memory.count + writers);
-        let runs = usize::try_from(runs).unwrap_or(usize::MAX);
-        make_room(
+        let (piece_len, run_count) =
+            (share.piece_len(records), spilled.count + in_memory.count + writers);
+        let run_count = usize::try_from(run_count).unwrap_or(usize::MAX);
+        spill_oldest(
             &mut in_memory,
             &mut spilled,
-            held * width + share.pieces(piece, runs) as u64 * width,
+            buffered * width + share.pieces(piece_len, run_count) as u64 * width,
         );
-        let written = bytes_of(&spilled);
-        let pieces = share.buffers(piece) as u64 * width;
-        let merging = bytes_of(&in_memory) + left * width + pieces.min(2 * records * width);
+        let written = bytes_of_runs(&spilled);
+        let pieces = share.buffers(piece_len) as u64 * width;
+        let merging =
+            bytes_of_runs(&in_memory) + unsorted * width + pieces.min(2 * records * width);
         // The rest of a buffer becomes a run, too.
-        in_memory.push(left / writers.max(1), writers);
+        in_memory.push(unsorted / writers.max(1), writers);
         Filled {
-            memory: most.max(merging),
+            memory: max_memory.max(merging),
             merging,
             disk: written + merged(spilled.lens.into_iter().chain(in_memory.lens)) * width,
         }
@@ -109,7 +115,7 @@ struct Runs {
 impl Runs {
     fn push(&mut self, len: u64, count: u64) {
         match self.lens.back_mut() {
-            Some((last, number)) if *last == len => *number += count,
+            Some((last_len, runs)) if *last_len == len => *runs += count,
             _ => self.lens.push_back((len, count)),
         }
         self.count += count;
@@ -118,10 +124,10 @@ impl Runs {
 
     /// Removes the oldest run and returns its length.
     fn take_oldest(&mut self) -> Option<u64> {
-        let (len, number) = self.lens.front_mut()?;
+        let (len, runs) = self.lens.front_mut()?;
         let len = *len;
-        *number -= 1;
-        if *number == 0 {
+        *runs -= 1;
+        if *runs == 0 {
             self.lens.pop_front();
         }
         self.count -= 1;
@@ -135,24 +141,24 @@ impl Runs {
 fn merged(runs: impl Iterator<Item = (u64, u64)>) -> u64 {
     let mut lens: BTreeMap<u64, u64> = BTreeMap::new();
     runs.for_each(|(len, count)| *lens.entry(len).or_default() += count);
-    let (mut count, mut merged, most) = (lens.values().sum::<u64>(), 0, MAX_RUNS as u64);
-    while count > most {
-        let group = most.min(count - most + 1);
-        let (mut missing, mut len) = (group, 0);
+    let (mut count, mut merged, max_runs) = (lens.values().sum::<u64>(), 0, MAX_RUNS as u64);
+    while count > max_runs {
+        let group = max_runs.min(count - max_runs + 1);
+        let (mut missing, mut merged_len) = (group, 0);
         while missing > 0
             && let Some(mut shortest) = lens.first_entry()
         {
-            let (each, taken) = (*shortest.key(), missing.min(*shortest.get()));
-            missing -= taken;
-            len += each * taken;
-            *shortest.get_mut() -= taken;
+            let (run_len, merged_runs) = (*shortest.key(), missing.min(*shortest.get()));
+            missing -= merged_runs;
+            merged_len += run_len * merged_runs;
+            *shortest.get_mut() -= merged_runs;
             if *shortest.get() == 0 {
                 shortest.remove();
             }
         }
-        *lens.entry(len).or_default() += 1;
+        *lens.entry(merged_len).or_default() += 1;
         count -= group - 1;
-        merged += len;
+        merged += merged_len;
     }
     merged
 }

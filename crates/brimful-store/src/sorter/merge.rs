@@ -70,8 +70,8 @@ impl<R: Record> Sorter<'_, R> {
             }
             RunStorage::File { .. } => 0,
         };
-        let taken: u64 = self.runs().iter().map(in_memory).sum();
-        *self.free.get_mut() = self.bytes.saturating_sub(taken);
+        let in_use: u64 = self.runs().iter().map(in_memory).sum();
+        *self.free.get_mut() = self.bytes.saturating_sub(in_use);
         let len = self.share.piece_len(self.len());
         let pieces = self.share.pieces(len, self.runs().len());
         let fits = self.take_from_runs((pieces * size_of::<R>()) as u64)?;
@@ -85,14 +85,14 @@ impl<R: Record> Sorter<'_, R> {
             // Takes the shortest runs, so that few records are merged twice; among equals, those on
             // disk.
             runs.sort_by_key(|run| (run.len, matches!(run.storage, RunStorage::Memory { .. })));
-            let more = runs.len() - MAX_RUNS;
-            runs.drain(..MAX_RUNS.min(more + 1)).collect()
+            let excess = runs.len() - MAX_RUNS;
+            runs.drain(..MAX_RUNS.min(excess + 1)).collect()
         };
         let len: u64 = group.iter().map(|run| run.len).sum();
         let part_len = self.share.part_len();
         let count = len.div_ceil(part_len as u64);
-        let (offset, place) = self.place(len, count);
-        let (mut end, mut parts) = (offset, PartsWriter::new(len, part_len, place));
+        let (offset, parts_offset) = self.reserve_on_disk(len, count);
+        let (mut end, mut parts) = (offset, PartsWriter::new(len, part_len, parts_offset));
         let mut write = |batch: &[R]| {
             let bytes: &[u8] = bytemuck::cast_slice(batch);
             self.file.write_all_at(bytes, end)?;
@@ -102,7 +102,7 @@ impl<R: Record> Sorter<'_, R> {
         let first = |piece: Piece<'_, R>| piece.for_each_batch(self.job, &mut write);
         self.merge_runs(&group, piece_len, pool, first, |(), _| Ok(()), |()| Ok(()))?;
         self.runs().push(SortedRun {
-            storage: RunStorage::File { offset, parts: place },
+            storage: RunStorage::File { offset, parts: parts_offset },
             len,
             parts: count,
             shift: 0,
@@ -122,7 +122,7 @@ impl<R: Record> Sorter<'_, R> {
         // In flight: one piece per worker, and the buffer that sorts it.
         let plans = Mutex::new(Plans {
             planner: Planner::new(runs, piece_len, &self.file)?,
-            ahead: VecDeque::new(),
+            waiting: VecDeque::new(),
             next: 0,
             max_repeats: piece_len,
         });
@@ -167,13 +167,13 @@ impl<R: Record> Sorter<'_, R> {
         workers: usize,
     ) -> Option<(usize, Result<Plan<R>>)> {
         let mut plans = plans.lock().unwrap_or_else(PoisonError::into_inner);
-        while plans.ahead.len() <= workers
-            && let Some(plan) = plans.planner.plan(&self.file).transpose()
+        while plans.waiting.len() <= workers
+            && let Some(plan) = plans.planner.next_plan(&self.file).transpose()
         {
             if let Ok(plan) = &plan {
                 self.start_reading(runs, plan);
             }
-            plans.ahead.push_back(plan);
+            plans.waiting.push_back(plan);
         }
         let plan = plans.pop()?;
         plans.next += 1;
@@ -212,7 +212,7 @@ impl<R: Record> Sorter<'_, R> {
                 }
             }
         }
-        if plan.others {
+        if plan.needs_filter {
             let (low, high) = (plan.low, plan.high);
             piece.retain(|r| low.is_none_or(|low| *r >= low) && high.is_none_or(|high| *r < high));
         }
@@ -223,8 +223,9 @@ impl<R: Record> Sorter<'_, R> {
 /// The pieces of a merge.
 struct Plans<'r, R> {
     planner: Planner<'r, R>,
-    /// Plans that no worker has taken, and the number of the first.
-    ahead: VecDeque<Result<Plan<R>>>,
+    /// Plans that no worker has taken.
+    waiting: VecDeque<Result<Plan<R>>>,
+    /// The number of the next piece that a worker takes.
     next: usize,
     /// The maximum number of repeats per piece, because the results of the stages take memory, too.
     max_repeats: usize,
@@ -233,12 +234,12 @@ struct Plans<'r, R> {
 impl<R: Record> Plans<'_, R> {
     /// The first plan, or as many of its repeats as one piece may have.
     fn pop(&mut self) -> Option<Result<Plan<R>>> {
-        if let Some(Ok(plan)) = self.ahead.front_mut()
+        if let Some(Ok(plan)) = self.waiting.front_mut()
             && plan.repeats > self.max_repeats
         {
             return Some(Ok(plan.split_repeats(self.max_repeats)));
         }
-        self.ahead.pop_front()
+        self.waiting.pop_front()
     }
 }
 

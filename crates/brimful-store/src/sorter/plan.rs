@@ -25,14 +25,20 @@ pub(super) struct Plan<R> {
     /// Pairs of a run and a range of its records.
     pub(super) reads: Vec<(usize, Range<u64>)>,
     /// True if the ranges contain records outside [low, high).
-    pub(super) others: bool,
+    pub(super) needs_filter: bool,
 }
 
 impl<R: Record> Plan<R> {
     /// Splits off `count` of the repeats as a plan that precedes this one.
     pub(super) fn split_repeats(&mut self, count: usize) -> Self {
         self.repeats -= count;
-        Self { low: self.low, high: self.low, repeats: count, reads: Vec::new(), others: false }
+        Self {
+            low: self.low,
+            high: self.low,
+            repeats: count,
+            reads: Vec::new(),
+            needs_filter: false,
+        }
     }
 }
 
@@ -43,9 +49,11 @@ pub(super) struct Planner<'r, R> {
     heads: BinaryHeap<Reverse<(R, usize)>>,
     /// Target number of records per piece.
     target: u64,
+    /// The lowest radix bit of the first digit of any run.
     shift: u32,
+    /// The least record of the next piece; `None`: the first piece has no bound.
     low: Option<R>,
-    done: bool,
+    finished: bool,
 }
 
 impl<'r, R: Record> Planner<'r, R> {
@@ -56,31 +64,31 @@ impl<'r, R: Record> Planner<'r, R> {
             heads.extend(walk.next_least(file)?.map(|least| Reverse((least, run))));
         }
         let shift = runs.iter().map(|run| run.shift).max().unwrap_or(0);
-        Ok(Self { walks, heads, target: target as u64, shift, low: None, done: false })
+        Ok(Self { walks, heads, target: target as u64, shift, low: None, finished: false })
     }
 
     /// The next piece.
-    pub(super) fn plan(&mut self, file: &StoreFile) -> Result<Option<Plan<R>>> {
-        if self.done {
+    pub(super) fn next_plan(&mut self, file: &StoreFile) -> Result<Option<Plan<R>>> {
+        if self.finished {
             return Ok(None);
         }
         // If an error occurs below, there is no next piece.
-        self.done = true;
+        self.finished = true;
         let low = self.low;
-        let mut plan = Plan { low, high: None, repeats: 0, reads: Vec::new(), others: false };
+        let mut plan = Plan { low, high: None, repeats: 0, reads: Vec::new(), needs_filter: false };
         for (run, walk) in self.walks.iter_mut().enumerate() {
             walk.range = None;
             if let Some(range) = low.and_then(|low| walk.divided_by(low)) {
-                plan.others = true;
+                plan.needs_filter = true;
                 walk.read(run, range, &mut plan.reads);
             }
         }
         // Records to read, and those in parts with the same least record as the last part.
-        let (mut records, mut of_value, mut last) = (0, 0, None);
+        let (mut records, mut least_repeats, mut last_least) = (0, 0, None);
         while let Some(&Reverse((least, run))) = self.heads.peek() {
-            if last == Some(least) {
+            if last_least == Some(least) {
                 // A frequent value should begin a piece.
-                if of_value > self.target / 4 && low != Some(least) {
+                if least_repeats > self.target / 4 && low != Some(least) {
                     plan.high = Some(least);
                     break;
                 }
@@ -88,13 +96,13 @@ impl<'r, R: Record> Planner<'r, R> {
                 // A cut at the first part of a digit divides no part of any run. If a digit has
                 // more records than a piece, the cut divides parts, which are then read for both
                 // sides.
-                let new_digit =
-                    last.is_some_and(|last: R| (last.radix() ^ least.radix()) >> self.shift != 0);
+                let new_digit = last_least
+                    .is_some_and(|last: R| (last.radix() ^ least.radix()) >> self.shift != 0);
                 if records >= self.target || records >= self.target / 2 && new_digit {
                     plan.high = Some(least);
                     break;
                 }
-                (of_value, last) = (0, Some(least));
+                (least_repeats, last_least) = (0, Some(least));
             }
             self.heads.pop();
             let walk = &mut self.walks[run];
@@ -106,14 +114,14 @@ impl<'r, R: Record> Planner<'r, R> {
                 plan.repeats += (range.end - range.start) as usize;
                 continue;
             }
-            (records, of_value) =
-                (records + range.end - range.start, of_value + range.end - range.start);
+            records += range.end - range.start;
+            least_repeats += range.end - range.start;
             walk.read(run, range, &mut plan.reads);
         }
         if let Some(high) = plan.high {
-            plan.others |= self.walks.iter().any(|walk| walk.divided_by(high).is_some());
+            plan.needs_filter |= self.walks.iter().any(|walk| walk.divided_by(high).is_some());
         }
-        self.done = plan.high.is_none();
+        self.finished = plan.high.is_none();
         self.low = plan.high;
         Ok(Some(plan))
     }
@@ -122,11 +130,13 @@ impl<'r, R: Record> Planner<'r, R> {
 /// The position in the parts of a run.
 struct Walk<'r, R> {
     run: &'r SortedRun<R>,
-    /// A window of the parts of a run on disk, from part `first` on.
+    /// A window of the parts of a run on disk.
     window: Parts<R>,
-    first: u64,
-    /// The next part, and its first record.
+    /// The first part of the window.
+    window_start: u64,
+    /// The next part.
     part: u64,
+    /// The first record of the next part.
     start: u64,
     last: Option<Passed<R>>,
     /// The index of the last range read for the piece.
@@ -145,14 +155,22 @@ struct Passed<R> {
 
 impl<'r, R: Record> Walk<'r, R> {
     fn new(run: &'r SortedRun<R>) -> Self {
-        Self { run, window: Parts::new(), first: 0, part: 0, start: 0, last: None, range: None }
+        Self {
+            run,
+            window: Parts::new(),
+            window_start: 0,
+            part: 0,
+            start: 0,
+            last: None,
+            range: None,
+        }
     }
 
     /// The parts in memory, and the number of the first.
     fn current_parts(&self) -> (&Parts<R>, u64) {
         match &self.run.storage {
             RunStorage::Memory { parts, .. } => (parts, 0),
-            RunStorage::File { .. } => (&self.window, self.first),
+            RunStorage::File { .. } => (&self.window, self.window_start),
         }
     }
 
@@ -163,9 +181,9 @@ impl<'r, R: Record> Walk<'r, R> {
             return Ok(None);
         }
         if let RunStorage::File { parts, .. } = storage
-            && self.part >= self.first + self.window.len() as u64
+            && self.part >= self.window_start + self.window.len() as u64
         {
-            self.first = self.part;
+            self.window_start = self.part;
             self.window.read(file, *parts, *count, self.part..(self.part + WINDOW).min(*count))?;
         }
         let (parts, first) = self.current_parts();

@@ -54,9 +54,10 @@ impl<R: Record> Parts<R> {
         parts.least.reserve_exact(count);
         parts.greatest.reserve_exact(count);
         for part in starts.windows(2) {
-            let of = &records[part[0] as usize..part[1] as usize];
-            if let (Some(&least), Some(&greatest)) = (of.iter().min(), of.iter().max()) {
-                parts.push(part[1], least, greatest);
+            let (start, end) = (part[0], part[1]);
+            let part = &records[start as usize..end as usize];
+            if let (Some(&least), Some(&greatest)) = (part.iter().min(), part.iter().max()) {
+                parts.push(end, least, greatest);
             }
         }
         parts
@@ -78,7 +79,7 @@ impl<R: Record> Parts<R> {
         self.greatest.clear();
     }
 
-    /// Writes the bounds from part `first` on to `offset`, the place of the columns of all `count`
+    /// Writes the bounds from part `first` on to `offset`, the start of the columns of all `count`
     /// parts of a run: ends, then least, then greatest records.
     pub(super) fn write(
         &self,
@@ -87,7 +88,7 @@ impl<R: Record> Parts<R> {
         count: u64,
         first: u64,
     ) -> Result<()> {
-        let [ends, least, greatest] = places::<R>(offset, count, first);
+        let [ends, least, greatest] = column_offsets::<R>(offset, count, first);
         file.write_all_at(bytemuck::cast_slice(&self.ends), ends)?;
         file.write_all_at(bytemuck::cast_slice(&self.least), least)?;
         file.write_all_at(bytemuck::cast_slice(&self.greatest), greatest)
@@ -102,7 +103,7 @@ impl<R: Record> Parts<R> {
         range: Range<u64>,
     ) -> Result<()> {
         let len = (range.end - range.start) as usize;
-        let [ends, least, greatest] = places::<R>(offset, count, range.start);
+        let [ends, least, greatest] = column_offsets::<R>(offset, count, range.start);
         self.ends.resize(len, 0);
         self.least.resize(len, R::zeroed());
         self.greatest.resize(len, R::zeroed());
@@ -113,7 +114,7 @@ impl<R: Record> Parts<R> {
 }
 
 /// The offsets of part `first` in the three columns.
-fn places<R>(offset: u64, count: u64, first: u64) -> [u64; 3] {
+fn column_offsets<R>(offset: u64, count: u64, first: u64) -> [u64; 3] {
     let record = size_of::<R>() as u64;
     let least = offset + count * size_of::<u64>() as u64;
     [
@@ -126,11 +127,13 @@ fn places<R>(offset: u64, count: u64, first: u64) -> [u64; 3] {
 /// Writes the bounds of the parts of a run on disk while its records arrive in order.
 pub(super) struct PartsWriter<R> {
     part_len: u64,
-    /// The number of records of the run, and of the records that have arrived.
+    /// The number of records of the run.
     len: u64,
-    written: u64,
-    /// The offset of all bounds, and the first part whose bounds are not yet written.
+    /// The number of records that have arrived.
+    added: u64,
+    /// The offset of the bounds of all parts.
     offset: u64,
+    /// The first part whose bounds are not yet written.
     first: u64,
     parts: Parts<R>,
 }
@@ -141,23 +144,22 @@ const PARTS_AT_ONCE: usize = 1 << 10;
 impl<R: Record> PartsWriter<R> {
     /// A writer for `len` records in parts of `part_len` each, with the bounds at `offset`.
     pub(super) fn new(len: u64, part_len: usize, offset: u64) -> Self {
-        Self { part_len: part_len as u64, len, written: 0, offset, first: 0, parts: Parts::new() }
+        Self { part_len: part_len as u64, len, added: 0, offset, first: 0, parts: Parts::new() }
     }
 
     /// Adds the next records, in ascending order.
     pub(super) fn add(&mut self, mut batch: &[R], file: &StoreFile) -> Result<()> {
         while let Some(&least) = batch.first() {
-            let end = (self.written + 1).next_multiple_of(self.part_len).min(self.len);
-            let now = batch.len().min((end - self.written) as usize);
+            let end = (self.added + 1).next_multiple_of(self.part_len).min(self.len);
+            let now = batch.len().min((end - self.added) as usize);
             let greatest = batch[now - 1];
             match self.parts.greatest.last_mut() {
-                Some(of_part) if !self.written.is_multiple_of(self.part_len) => *of_part = greatest,
+                Some(last) if !self.added.is_multiple_of(self.part_len) => *last = greatest,
                 _ => self.parts.push(end, least, greatest),
             }
-            self.written += now as u64;
+            self.added += now as u64;
             batch = &batch[now..];
-            if self.written == self.len || self.written == end && self.parts.len() == PARTS_AT_ONCE
-            {
+            if self.added == self.len || self.added == end && self.parts.len() == PARTS_AT_ONCE {
                 self.parts.write(
                     file,
                     self.offset,

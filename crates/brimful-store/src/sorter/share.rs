@@ -18,9 +18,10 @@ const LONG: usize = 1 << 23;
 const SHARE_OF_LONGEST: usize = 8;
 /// The maximum number of runs in one merge; excess runs are first merged into longer ones.
 pub(super) const MAX_RUNS: usize = 128;
-/// Records per part of a run, with small and with large buffers. A cut divides a part of each run,
-/// whose records are then read for both sides.
-const PART: (usize, usize) = (1 << 7, 1 << 12);
+/// The minimum and the maximum number of records in a part of a run; larger buffers have larger
+/// parts. A cut divides a part of each run, whose records are then read for both sides.
+const MIN_PART: usize = 1 << 7;
+const MAX_PART: usize = 1 << 12;
 
 /// The division of a sorter's memory.
 #[derive(Debug, Clone, Copy)]
@@ -40,14 +41,14 @@ impl Share {
 
     /// Records of the next run, and of a buffer, once `in_runs` records are in runs.
     pub(super) fn run_len(&self, in_runs: u64) -> usize {
-        let least = (self.longest.min(LONG) / SHARE_OF_LONGEST).max(MIN_BUFFER);
+        let shortest = (self.longest.min(LONG) / SHARE_OF_LONGEST).max(MIN_BUFFER);
         let share = usize::try_from(in_runs / SHARE_OF_RECORDS).unwrap_or(usize::MAX);
-        share.min(LONG).max(share / 2).clamp(least, self.longest)
+        share.min(LONG).max(share / 2).clamp(shortest, self.longest)
     }
 
     /// The maximum number of records in a part of a run.
     pub(super) fn part_len(&self) -> usize {
-        (self.longest / 2048).clamp(PART.0, PART.1)
+        (self.longest / 2048).clamp(MIN_PART, MAX_PART)
     }
 
     /// Records per piece if `in_runs` records are in runs.

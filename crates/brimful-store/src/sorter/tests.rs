@@ -97,7 +97,7 @@ fn what_is_written_is_foreseen_and_little_more_than_what_does_not_fit() {
             writers[i as usize % workers].push(mix(i)).unwrap();
         }
         writers.into_iter().for_each(|writer| writer.finish().unwrap());
-        let (all, written) = (records * 8, sorter.end.load(Ordering::Relaxed));
+        let (all, written) = (records * 8, sorter.file_end.load(Ordering::Relaxed));
         let foreseen = sorting(records, bytes, workers).forecast().disk;
         let off = written.abs_diff(foreseen);
         assert!(

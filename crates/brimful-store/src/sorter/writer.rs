@@ -13,6 +13,7 @@ pub struct SortWriter<'s, 'j, R> {
     /// Records that the buffer may hold before it becomes a run.
     pub(super) run_len: usize,
     pub(super) records: Vec<R>,
+    /// Scratch memory that splits the records.
     pub(super) buffer: Vec<R>,
 }
 
@@ -39,7 +40,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
         self.sorter.job.check()?;
         let (parts, shift) = self.split();
         let (len, count) = (self.records.len() as u64, parts.len() as u64);
-        let storage = if self.sorter.take(parts.bytes_of_run(&self.records)) {
+        let storage = if self.sorter.take_free(parts.bytes_of_run(&self.records)) {
             RunStorage::Memory { records: std::mem::take(&mut self.records), parts }
         } else {
             let storage = self.sorter.append(&self.records, &parts)?;
@@ -48,8 +49,8 @@ impl<R: Record> SortWriter<'_, '_, R> {
         };
         self.sorter.add(SortedRun { storage, len, parts: count, shift });
         let longer = self.sorter.share.run_len(self.sorter.len()).max(self.run_len);
-        let more = 2 * (longer - self.run_len) * size_of::<R>();
-        if self.sorter.take_from_runs(more as u64)? {
+        let added_bytes = 2 * (longer - self.run_len) * size_of::<R>();
+        if self.sorter.take_from_runs(added_bytes as u64)? {
             self.run_len = longer;
         }
         renew(self.run_len, &mut self.records);

@@ -62,7 +62,7 @@ fn read(checkpoints: &Checkpoints, number: u64, resources: &Resources) -> Result
 /// Run and step of the checkpoints found, newest first.
 fn found(folder: &dyn Folder, resources: &Resources) -> Vec<(u64, u64)> {
     let checkpoints = open(folder).unwrap();
-    checkpoints.found().map(|number| read(&checkpoints, number, resources).unwrap()).collect()
+    checkpoints.existing().map(|number| read(&checkpoints, number, resources).unwrap()).collect()
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn the_last_ones_are_kept_and_hold_what_was_written() {
     for threads in [1, 3] {
         let (folder, resources) = (FaultFolder::new(), resources(threads));
         let mut checkpoints = open(&folder).unwrap();
-        assert_eq!(checkpoints.found().count(), 0);
+        assert_eq!(checkpoints.existing().count(), 0);
         for step in 1..=4 {
             write(&mut checkpoints, 1, step, &resources).unwrap();
         }
@@ -83,7 +83,7 @@ fn the_last_ones_are_kept_and_hold_what_was_written() {
         assert_eq!(newest(&folder, &traffic()).unwrap().unwrap(), b"1 4");
         // Resume from the second-newest: the newest no longer belongs to this run.
         let mut checkpoints = open(&folder).unwrap();
-        let older = checkpoints.found().nth(1).unwrap();
+        let older = checkpoints.existing().nth(1).unwrap();
         checkpoints.resume_after(older);
         write(&mut checkpoints, 2, 4, &resources).unwrap();
         drop(checkpoints);
@@ -294,7 +294,7 @@ fn what_is_whole_is_found_without_its_pointer() {
         // If its manifest is missing, the newest checkpoint is still reported.
         folder.remove("manifest-2").unwrap();
         let checkpoints = open(&folder).unwrap();
-        assert_eq!(checkpoints.found().collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(checkpoints.existing().collect::<Vec<_>>(), [2, 1]);
         assert_eq!(checkpoints.read(2).unwrap_err().kind(), ErrorKind::Corrupt);
         drop(checkpoints);
         for name in ["manifest-1", "arrays-1", "arrays-2"] {
@@ -303,7 +303,7 @@ fn what_is_whole_is_found_without_its_pointer() {
         harm(&folder);
         match open(&folder) {
             Ok(checkpoints) => {
-                assert_eq!(checkpoints.found().count(), 0, "there is nothing at all")
+                assert_eq!(checkpoints.existing().count(), 0, "there is nothing at all")
             }
             Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}"),
         }
