@@ -59,7 +59,7 @@ def made(graph: object, **options: Unpack[MadeOptions]) -> dict[str, Any]:
         The request.
     """
     values = checked(MadeOptions, options, "made")
-    return catalog.asked("pagerank", {}, {**checked(AskedOptions, {}), **values})
+    return catalog.algorithm_request("pagerank", {}, {**checked(AskedOptions, {}), **values})
 
 
 def namespace(table: type, *words: str) -> argparse.Namespace:
@@ -137,7 +137,8 @@ def test_an_option_without_a_check_is_found() -> None:
 def test_every_option_is_sound_and_in_the_guide(table: type) -> None:
     guide = "".join(path.read_text() for path in sorted(GUIDE.glob("*.md")))
     for name, option in options_of(table).items():
-        assert option.taken(option.default) == checked(table, {})[name]  # type: ignore[index]
+        default = checked(table, {})[name]  # type: ignore[index]
+        assert option.checked_value(option.default) == default
         assert option.text.endswith(".") and not option.command_help.endswith("."), name
         assert f"{flag(name)}" in guide or f"{name}=" in guide, name
 

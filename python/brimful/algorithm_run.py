@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Unpack
 
-from brimful.catalog import algorithms, asked
+from brimful.catalog import algorithm_request, algorithms
 from brimful.opening import GraphLike, as_graph
 from brimful.options.runs import AlgorithmOptions, CheckpointOptions
 from brimful.options.table import WorkOptions, checked, picked
@@ -28,10 +28,11 @@ def run_algorithm(
         UsageError: The algorithm does not take one of the options.
     """
     options = _checked(algorithm, given)
-    wanted = asked(algorithm, params, options)
+    request = algorithm_request(algorithm, params, options)
     resources = Resources(**picked(WorkOptions, options))
-    known = as_graph(graph, resources)
-    return computed(known.native, wanted, resources.on(known), picked(CheckpointOptions, options))
+    opened = as_graph(graph, resources)
+    checkpoints = picked(CheckpointOptions, options)
+    return computed(opened.native, request, resources.on(opened), checkpoints)
 
 
 @shows_progress
@@ -47,12 +48,12 @@ def run_rows(
         UsageError: The algorithm does not take one of the options.
     """
     options = _checked(algorithm, given)
-    wanted = asked(algorithm, params, options)
+    request = algorithm_request(algorithm, params, options)
     resources = Resources(**picked(WorkOptions, options))
-    known = as_graph(graph, resources)
-    return Rows(computed_rows(known.native, wanted, resources.on(known)))
+    opened = as_graph(graph, resources)
+    return Rows(computed_rows(opened.native, request, resources.on(opened)))
 
 
 def _checked(algorithm: str, given: AlgorithmOptions) -> AlgorithmOptions:
-    own = [str(one["name"]) for one in algorithms()[algorithm]["parameters"]]
-    return checked(AlgorithmOptions, given, algorithm, own)
+    parameters = [str(info["name"]) for info in algorithms()[algorithm]["parameters"]]
+    return checked(AlgorithmOptions, given, algorithm, parameters)

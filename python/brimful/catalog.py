@@ -33,7 +33,7 @@ def algorithms() -> dict[str, dict[str, Any]]:
     return {str(info["name"]): info for info in _native.algorithms()}
 
 
-def asked(
+def algorithm_request(
     algorithm: str,
     params: Mapping[str, object],
     options: Mapping[str, object],
@@ -58,7 +58,7 @@ def asked(
         "algorithm": algorithm,
         "params": params,
         **picked(RequestOptions, options),
-        "store": place(store.pop("store")) | store,
+        "store": store_location(store.pop("store")) | store,
         "cluster": cluster,
         "share": None,
         "crew": crew,
@@ -81,7 +81,7 @@ def cluster_of(options: Mapping[str, object]) -> dict[str, Any] | None:
     return None
 
 
-def place(url: str | None) -> dict[str, Any]:
+def store_location(url: str | None) -> dict[str, Any]:
     """Return the URL of a store without its secrets, and the opener of a plug-in.
 
     Raises:
@@ -92,23 +92,23 @@ def place(url: str | None) -> dict[str, Any]:
     # The registry and its imports take 8 MB, which a run without a store need not pay.
     from brimful.stores.registry import opener
 
-    found = opener(url)
-    return {"url": url if found is None else found.url, "opener": found}
+    plug_in = opener(url)
+    return {"url": url if plug_in is None else plug_in.url, "opener": plug_in}
 
 
-def stored(url: str | None, options: Mapping[str, object]) -> dict[str, Any]:
+def program_store(url: str | None, options: Mapping[str, object]) -> dict[str, Any]:
     """Return the store of a program in Python as the native module takes it; no URL: no store.
 
     Raises:
         UsageError: There is no such store.
     """
-    return {**place(store_url(url)), "serializer": None, **picked(StoreOptions, options)}
+    return {**store_location(store_url(url)), "serializer": None, **picked(StoreOptions, options)}
 
 
-def opened(store: Mapping[str, Any]) -> AbstractContextManager[object]:
-    """Return the context of a run on a store of `place`; leaving it removes the records."""
-    found = store["opener"]
-    return nullcontext() if found is None else found
+def open_store(store: Mapping[str, Any]) -> AbstractContextManager[object]:
+    """Return the context of a run on a store, whose records are removed on leaving it."""
+    opener = store["opener"]
+    return nullcontext() if opener is None else opener
 
 
 def checked_parameters(algorithm: str, params: Mapping[str, object]) -> dict[str, object]:

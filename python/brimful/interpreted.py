@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.adapted import Totals, adapted, totals_of
-from brimful.catalog import opened
+from brimful.catalog import open_store
 from brimful.cluster.exchange import ShareDone
 from brimful.extra_state import checked_dumps, extra_state
 from brimful.options.runs import StepOptions
@@ -115,7 +115,7 @@ class InterpretedRun:
         of_states = (written, loads) if record is None else record.serializer(written, loads)
         saving = checkpoints["checkpoint_every"] is not None or checkpoints["resume"]
         try:
-            with opened(self._store):
+            with open_store(self._store):
                 states = _native.run_program(
                     graph,
                     called,

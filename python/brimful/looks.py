@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import brimful
-from brimful.catalog import asked
+from brimful.catalog import algorithm_request
 from brimful.errors import BudgetError, UsageError
 from brimful.memory import require_runs
 from brimful.options.described import described
@@ -158,7 +158,7 @@ class Looks:
         resources = _resources(options, "report", "around")
         from brimful.report import html as report_html
 
-        graph, drawn = cast("brimful.Graph", self), report_html.named(around)
+        graph, drawn = cast("brimful.Graph", self), report_html.vertex_list(around)
         report_html.check_packages()
         for vertex in drawn:
             # Raises before the runs if the graph lacks a vertex.
@@ -223,7 +223,10 @@ def _require_census(graph: brimful.Graph, resources: Resources, reserve_bytes: i
     ]
     require_runs(
         graph.native,
-        [asked(algorithm, params, checked(AskedOptions, {})) for algorithm, params in runs],
+        [
+            algorithm_request(algorithm, params, checked(AskedOptions, {}))
+            for algorithm, params in runs
+        ],
         resources.on(graph),
         reserve_bytes,
         "to count the degrees and components of this graph",
@@ -367,5 +370,5 @@ def _run(
     reserve_bytes: int = 0,
     **options: Any,
 ) -> brimful.Result:
-    wanted = asked(algorithm, params, checked(AskedOptions, options))
+    wanted = algorithm_request(algorithm, params, checked(AskedOptions, options))
     return computed(graph.native, wanted, resources.on(graph), reserve_bytes=reserve_bytes)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
-from brimful.catalog import asked
+from brimful.catalog import algorithm_request
 from brimful.errors import UsageError
 from brimful.memory import budget_beside_ray, budget_bytes
 from brimful.options.described import described
@@ -180,7 +180,7 @@ def plan(
 
     chosen: dict[str, Any] = {**checked(PlanOptions, options, "plan", ("params",))}
     crew = crew_of(chosen.pop("cluster"))
-    wanted = asked(algorithm, {} if params is None else params, chosen, crew)
+    request = algorithm_request(algorithm, {} if params is None else params, chosen, crew)
     resources = Resources(**picked(ResourceOptions, chosen))
     reserve_bytes = reserve_of_result(chosen.pop("output"))
     native = None
@@ -189,8 +189,8 @@ def plan(
         native, resources = opened.native, resources.on(opened)
     sizes = sizes_of(native is not None, picked(UnbuiltOptions, chosen))
     machine = picked(MachineOptions, chosen)
-    foreseen = forecast(native, sizes, wanted, resources, machine, reserve_bytes=reserve_bytes)
-    require_sources(native, wanted)
+    foreseen = forecast(native, sizes, request, resources, machine, reserve_bytes=reserve_bytes)
+    require_sources(native, request)
     return foreseen
 
 
@@ -224,7 +224,7 @@ def sizes_of(has_graph: bool, unbuilt: Mapping[str, Any]) -> Sizes | None:
     return Sizes(reverse="reverse" in sizes.pop("index"), **sizes)
 
 
-def require_sources(graph: _native.Graph | None, wanted: Mapping[str, Any]) -> None:
+def require_sources(graph: _native.Graph | None, request: Mapping[str, Any]) -> None:
     """Refuse a request whose sources are not vertices of the graph, if there is one.
 
     Raises:
@@ -232,10 +232,10 @@ def require_sources(graph: _native.Graph | None, wanted: Mapping[str, Any]) -> N
     """
     from brimful import _native
 
-    if graph is None or not wanted["source"]:
+    if graph is None or not request["source"]:
         return
     lookup = _native.Lookup(graph)
-    for source in wanted["source"]:
+    for source in request["source"]:
         # Raises if the source is not a vertex.
         lookup.degree(source, "out")
 
@@ -243,7 +243,7 @@ def require_sources(graph: _native.Graph | None, wanted: Mapping[str, Any]) -> N
 def forecast(
     graph: _native.Graph | None,
     sizes: Sizes | None,
-    wanted: dict[str, Any],
+    request: dict[str, Any],
     given: Resources,
     machine: Mapping[str, float | None],
     *,
@@ -257,19 +257,21 @@ def forecast(
     """
     from brimful import _native
 
-    crew, limits = wanted["crew"], given.limits()
+    crew, limits = request["crew"], given.limits()
     if crew is not None:
-        limits = _of_worker(limits, crew)
+        limits = _worker_limits(limits, crew)
     together = 1 if crew is None or crew["cores"] is None else crew["workers"]
     cores, network = os.cpu_count() or 1, machine.get("network")
-    bandwidths = {name.removesuffix("_bandwidth"): of for name, of in machine.items()} | {
+    bandwidths = {
+        name.removesuffix("_bandwidth"): bandwidth for name, bandwidth in machine.items()
+    } | {
         "network": _USUAL_NETWORK if network is None else network,
         "threads": min(cores, together * limits["threads"]) if limits["threads"] else cores,
     }
     figures = _native.plan(
         graph,
         None if sizes is None else sizes.native(),
-        wanted,
+        request,
         machine=bandwidths | {"folder": os.getcwd() if graph is None else graph.path},
         **limits,
         reserve_bytes=reserve_bytes,
@@ -278,21 +280,21 @@ def forecast(
     imported = figures.pop("import")
     has_network = crew is not None and crew["cores"] is None and figures["seconds"] is not None
     return Forecast(
-        algorithm=wanted["algorithm"],
+        algorithm=request["algorithm"],
         network=bandwidths["network"] if has_network else None,
         imported=None if imported is None else ImportForecast(**imported),
         **figures,
     )
 
 
-def _of_worker(limits: dict[str, Any], crew: Mapping[str, Any]) -> dict[str, Any]:
+def _worker_limits(limits: dict[str, Any], crew: Mapping[str, Any]) -> dict[str, Any]:
     """Return the limits of a worker; those not given are the ones that a run would choose."""
-    here = 1 if crew["cores"] is None else crew["workers"]
+    workers_here = 1 if crew["cores"] is None else crew["workers"]
     threads, budget = limits["threads"], limits["budget"]
     return {
-        "threads": max(1, (os.cpu_count() or 1) // here) if threads is None else threads,
+        "threads": max(1, (os.cpu_count() or 1) // workers_here) if threads is None else threads,
         # The calling process takes the budget of one more worker, and may be on any machine.
-        **budget_beside_ray(budget_bytes(budget, here + 1)),
+        **budget_beside_ray(budget_bytes(budget, workers_here + 1)),
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from brimful.catalog import opened
+from brimful.catalog import open_store
 from brimful.errors import UsageError
 from brimful.io.output import native_batches, write_result
 from brimful.options.checks import given_path, whole
@@ -250,7 +250,7 @@ class Records(Result):
         ...     bf.run(graph, Named(), on="shards").top(1, field="less")
         [(1, State(id=1, less=-1))]
         """
-        names = [one.name for one in self._record.fields]
+        names = [named.name for named in self._record.fields]
         if field is not None and field not in names:
             raise UsageError(f"there is no field {field!r}; choose {' or '.join(names)}")
         count = min(whole(n, "n"), len(self))
@@ -289,7 +289,9 @@ class Columns:
         import pyarrow as pa
 
         source = pa.RecordBatchReader.from_stream(self._native)
-        fields = [pa.field(one.name, self._record.arrow(one), False) for one in self._record.fields]
+        fields = [
+            pa.field(field.name, self._record.arrow(field), False) for field in self._record.fields
+        ]
         stream: object = source.cast(
             pa.schema([source.schema.field(0), *fields])
         ).__arrow_c_stream__(requested_schema)
@@ -302,24 +304,24 @@ class Columns:
 
 def computed(
     graph: _native.Graph,
-    wanted: Mapping[str, Any],
+    request: Mapping[str, Any],
     resources: Resources,
     checkpoints: Mapping[str, Any] | None = None,
     reserve_bytes: int = 0,
 ) -> Result:
-    """Run an algorithm on a graph: a request of `catalog.asked`, with checked options.
+    """Run an algorithm on a graph: a request of `catalog.algorithm_request`, with checked options.
 
     `reserve_bytes` of the budget stay free for later work.
     """
     saving = checked(CheckpointOptions, {}) if checkpoints is None else checkpoints
-    result = run_native(graph, wanted, saving, resources, reserve_bytes)
+    result = run_native(graph, request, saving, resources, reserve_bytes)
     result.discard_checkpoints()
     return Result(result)
 
 
 def run_native(
     graph: _native.Graph,
-    wanted: Mapping[str, Any],
+    request: Mapping[str, Any],
     checkpoints: Mapping[str, Any],
     resources: Resources,
     reserve_bytes: int,
@@ -328,12 +330,12 @@ def run_native(
     from brimful import _native
 
     limits = {**vars(resources), "reserve_bytes": reserve_bytes}
-    if wanted["cluster"] is not None:
+    if request["cluster"] is not None:
         # The number of workers does not matter here, and may not be known yet.
         crew = {"workers": 1, "cores": None}
-        _native.check_request({**wanted, "crew": crew}, **checkpoints)
-    work = partial(_run_share, {**wanted, "cluster": None})
-    return run_divided(graph, work, wanted["cluster"], checkpoints, limits)
+        _native.check_request({**request, "crew": crew}, **checkpoints)
+    work = partial(_run_share, {**request, "cluster": None})
+    return run_divided(graph, work, request["cluster"], checkpoints, limits)
 
 
 def run_divided(
@@ -356,7 +358,7 @@ def run_divided(
 
 
 def _run_share(
-    wanted: dict[str, Any],
+    request: dict[str, Any],
     graph: _native.Graph,
     share: dict[str, Any] | None,
     checkpoints: Mapping[str, Any],
@@ -364,5 +366,5 @@ def _run_share(
 ) -> _native.Result:
     from brimful import _native
 
-    with opened(wanted["store"]):
-        return _native.run(graph, {**wanted, "share": share}, **checkpoints, **limits)
+    with open_store(request["store"]):
+        return _native.run(graph, {**request, "share": share}, **checkpoints, **limits)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, NamedTuple, Unpack, overload
 
 import brimful
-from brimful.catalog import cluster_of, stored
+from brimful.catalog import cluster_of, program_store
 from brimful.containers.bags import serializer_of
 from brimful.errors import UsageError
 from brimful.identity import identity_of
@@ -35,8 +35,20 @@ from brimful.wording import shortened
 Start = Literal["initial", "kept"]
 #: Serializers that write no lists.
 _TEXT_ONLY = ("str", "bytes")
-#: Serializer and store of an interpreted program, and its start if the store keeps the vertices.
-Where = tuple["str | bags.Serializer", str, "Start | None"]
+
+
+class Storage(NamedTuple):
+    """The records of the vertices of an interpreted program.
+
+    Attributes:
+        serializer: Serializer of the records.
+        store: Kind or URL of the store.
+        start: Initial states, if the store keeps the vertices; None: it does not.
+    """
+
+    serializer: str | bags.Serializer
+    store: str
+    start: Start | None
 
 
 @overload
@@ -196,34 +208,34 @@ def run(
     }
     stores = {"store": store, **picked(StoreOptions, chosen)}
     resources = Resources(**picked(WorkOptions, chosen))
-    known = as_graph(graph, resources)
+    opened = as_graph(graph, resources)
     for_stores = [f"{name}=" for name, value in stores.items() if value is not None]
     for_stores += ['on="store"'] * (on == "store")
     for_calls = [f"{name}=" for name, is_given in calls.items() if is_given]
     why = _interpreted(on, compile, for_stores, for_calls)
     if why is None:
-        kernel = _kernel(known, program, chosen, on=on, compile=compile)
+        kernel = _kernel(opened, program, chosen, on=on, compile=compile)
         if isinstance(kernel, str):
             why = kernel
         else:
             if for_stores and cluster_of(chosen) is not None:
                 _check_cluster(None, (), chosen)
-            location = stored(store or ("memory" if for_stores else None), chosen)
+            location = program_store(store or ("memory" if for_stores else None), chosen)
             is_compiled = compile not in ("numpy", "never")
             if for_stores and not is_compiled and chosen["mode"] == "async":
                 raise UsageError(
                     'arrays of vertices on a store need supersteps; leave mode="async" or '
                     'compile="numpy" out'
                 )
-            return kernels.run(known, program, kernel, location, chosen, is_compiled=is_compiled)
-    where: Where = (serializer, store or "memory", "initial" if keep else None)
-    return interpreted(known, program, where, followed, chosen, why)
+            return kernels.run(opened, program, kernel, location, chosen, is_compiled=is_compiled)
+    storage = Storage(serializer, store or "memory", "initial" if keep else None)
+    return interpreted(opened, program, storage, followed, chosen, why)
 
 
 def interpreted(
-    known: brimful.Graph,
+    graph: brimful.Graph,
     program: Program | Pregel,
-    where: Where,
+    storage: Storage,
     followed: list[int | str],
     chosen: Mapping[str, Any],
     why: str,
@@ -238,7 +250,7 @@ def interpreted(
     """
     from brimful.resources import Resources
 
-    serializer, store, start = where
+    serializer, store, start = storage
     serializing = serializer_of(serializer)
     if isinstance(program, Pregel) and serializing[0] in _TEXT_ONLY:
         raise UsageError(
@@ -246,8 +258,8 @@ def interpreted(
             'Pregel vertex has more than its value; use "json" or "pickle"'
         )
     if start is not None:
-        _check_kept(known, program, store, chosen)
-    location = stored(store, chosen)
+        _check_kept(graph, program, store, chosen)
+    location = program_store(store, chosen)
     cluster = cluster_of(chosen)
     if cluster is not None:
         _check_cluster(start, followed, chosen)
@@ -258,18 +270,18 @@ def interpreted(
     trace = Trace(followed)
     for vertex in followed:
         # Raises before the run if the graph lacks the vertex.
-        known.degree(vertex)
+        graph.degree(vertex)
     work = InterpretedRun(
         program, serializing, chosen, location, identity, start=start, trace=trace
     )
-    limits = vars(resources.on(known)) | {"reserve_bytes": 0}
+    limits = vars(resources.on(graph)) | {"reserve_bytes": 0}
     if cluster is not None:
         work.pickle()
         # One thread of a worker makes all calls.
         limits["threads"] = 1
     checkpoints = picked(CheckpointOptions, chosen)
     opener = location["opener"]
-    states = run_divided(known.native, work, cluster, checkpoints, limits, opener)
+    states = run_divided(graph.native, work, cluster, checkpoints, limits, opener)
     return States(
         states,
         why,

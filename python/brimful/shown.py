@@ -92,9 +92,9 @@ class Shown:
         ...     "Distribution of pagerank" in bf.pagerank(graph).report(graph=graph).html
         True
         """
-        from brimful.report.html import named, of_result
+        from brimful.report.html import of_result, vertex_list
 
-        return of_result(self._mapping(), graph=graph, around=named(around))
+        return of_result(self._mapping(), graph=graph, around=vertex_list(around))
 
     @described({}, "corrupt", "io")
     def plot(self, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
@@ -189,7 +189,7 @@ class Shown:
             BudgetError: The budget is too small.
 
         >>> import brimful as bf, os, pathlib, pyarrow as pa, tempfile
-        >>> path = os.path.join(tempfile.mkdtemp(), "named.csv")
+        >>> path = os.path.join(tempfile.mkdtemp(), "vertex_list.csv")
         >>> names = pa.table({"id": [1, 0], "name": ["bob", "ann"]})
         >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
         ...     bf.degrees(graph).write_joined(path, names, on="id")

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Literal, Unpack
 
 import brimful
-from brimful.catalog import stored
+from brimful.catalog import program_store
 from brimful.containers.bags import serializer_of
 from brimful.errors import NotFoundError, UsageError
 from brimful.extra_state import checked_dumps
@@ -21,7 +21,7 @@ from brimful.pregel.changes import weighted_pairs
 from brimful.pregel.program import Pregel
 from brimful.program import Program, Vertex
 from brimful.reporting import shows_progress
-from brimful.running import Start, Where, interpreted
+from brimful.running import Start, Storage, interpreted
 from brimful.states import States
 from brimful.stores.kept import check_new, check_outside
 from brimful.stores.kept import described as described_store
@@ -217,7 +217,7 @@ class VertexStore(States):
         limits = vars(Resources(**picked(ResourceOptions, chosen)).on(graph))
         native = _native.KeptVertexStore.open(
             graph.native,
-            stored(url, checked(StoreOptions, {})),
+            program_store(url, checked(StoreOptions, {})),
             checked_dumps(name, dumps),
             loads,
             name in ("json", "pickle"),
@@ -292,8 +292,8 @@ class VertexStore(States):
         if options.get("budget") is None:
             options["budget"] = self._budget
         chosen = checked(ProgramOptions, options, "run", ("start",))
-        where = (self._serializer, self._url, start)
-        states = interpreted(self._graph, program, where, [], chosen, _WHY)
+        storage = Storage(self._serializer, self._url, start)
+        states = interpreted(self._graph, program, storage, [], chosen, _WHY)
         self._stats = states.stats
         return states
 
@@ -491,5 +491,5 @@ def keep(
     Raises:
         UsageError, ProgramError, BudgetError: As `create`.
     """
-    where: Where = (serializer, url, "initial")
-    interpreted(graph, _Given(states), where, [], chosen, _WHY)
+    storage = Storage(serializer, url, "initial")
+    interpreted(graph, _Given(states), storage, [], chosen, _WHY)

@@ -73,7 +73,7 @@ def number_of_supersteps(figures: dict[str, Any]) -> str:
     return f"{about}{counted(supersteps, 'superstep')}"
 
 
-def held(figures: dict[str, Any], peak_memory: int | None, disk: int) -> str:
+def measured_and_forecast(figures: dict[str, Any], peak_memory: int | None, disk: int) -> str:
     """Return `measured peak memory 73M, forecast 72M (+1%), ...`."""
     parts = []
     if peak_memory is not None:
@@ -90,7 +90,7 @@ def _memory_and_disk(figures: dict[str, Any]) -> str:
     )
 
 
-def _beside(what: str, measured: int, forecast: int) -> str:
-    text = f"{what} {format_bytes(measured)}, forecast {format_bytes(forecast)}"
+def _beside(quantity: str, measured: int, forecast: int) -> str:
+    text = f"{quantity} {format_bytes(measured)}, forecast {format_bytes(forecast)}"
     # File headers make up most of a few bytes, so a percentage would mislead.
     return text + (f" ({measured / forecast - 1:+.0%})" if forecast >= _MANY_BYTES else "")

@@ -11,7 +11,7 @@ from typing import Any
 from brimful.building import build, column_sentences
 from brimful.catalog import cluster_of
 from brimful.cli import options as shared
-from brimful.cli.forecasts import announced, held, is_small_import
+from brimful.cli.forecasts import announced, is_small_import, measured_and_forecast
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
 from brimful.io.formats import TABLE_FORMATS, require_graph_suffix
@@ -108,7 +108,7 @@ def act(options: argparse.Namespace) -> None:
         figures["forecast"] = foreseen
         if foreseen and not small:
             disk = figures["scratch_bytes"] + figures["bytes_on_disk"]
-            progress.say(held(foreseen, figures["peak_rss_bytes"], disk))
+            progress.say(measured_and_forecast(foreseen, figures["peak_rss_bytes"], disk))
         for sentence in [*left_out_sentences(figures), *column_sentences(figures)]:
             progress.warn(sentence)
     report(options, figures)

@@ -65,16 +65,16 @@ def act(options: argparse.Namespace) -> None:
         given = shared.resources(options, progress)
         native = shared.open_named_graph(options, given, progress)
         vertex = vertex_of(options.vertex, native, "VERTEX")
-        columns = _found(Graph(native, budget=given.budget), vertex, options, given)
+        columns = _columns(Graph(native, budget=given.budget), vertex, options, given)
     if options.json:
-        found = {"vertex": vertex, "direction": options.direction}
-        shared.print_json(found | dict(zip(("neighbors", "weights"), columns, strict=False)))
+        edges = {"vertex": vertex, "direction": options.direction}
+        shared.print_json(edges | dict(zip(("neighbors", "weights"), columns, strict=False)))
     else:
         names = ("neighbor", "weight")[: len(columns)]
         shared.show_rows(names, zip(*columns, strict=True))
 
 
-def _found(
+def _columns(
     graph: Graph, vertex: int | str, options: argparse.Namespace, given: Resources
 ) -> list[Iterator[Any]]:
     """Return the neighbors, and with --weights the weights: a list each, or read as they come.

@@ -11,7 +11,7 @@ from brimful.catalog import LIST_COMMAND, algorithms
 from brimful.cli import options as shared
 from brimful.cli.forecasts import number_of_supersteps, outside_memory, whole_mebibytes
 from brimful.cli.progress import ProgressLine, format_seconds
-from brimful.cli.request import add_request, asked, sources_of
+from brimful.cli.request import add_request, run_request, sources_of
 from brimful.errors import UsageError
 from brimful.io.formats import GRAPH_SUFFIX
 from brimful.options.runs import CrewOptions, MachineOptions, OutputOptions, UnbuiltOptions
@@ -74,7 +74,7 @@ def act(options: argparse.Namespace) -> None:
 
     reserve_bytes = reserve_of_result(options.output)
     crew = crew_of(shared.chosen(options, CrewOptions)["cluster"])
-    request = asked(options, algorithm, None if graphs else options.source, crew=crew)
+    request = run_request(options, algorithm, None if graphs else options.source, crew=crew)
     sizes = sizes_of(bool(graphs), shared.chosen(options, UnbuiltOptions))
     machine = shared.chosen(options, MachineOptions)
     with ProgressLine(quiet=options.quiet) as progress:
@@ -83,7 +83,7 @@ def act(options: argparse.Namespace) -> None:
         if graphs:
             options.graph = graphs[0]
             graph = shared.open_named_graph(options, given, progress)
-            request = asked(options, algorithm, sources_of(options, graph), crew=crew)
+            request = run_request(options, algorithm, sources_of(options, graph), crew=crew)
         figures = asdict(
             forecast(graph, sizes, request, given, machine, reserve_bytes=reserve_bytes)
         )

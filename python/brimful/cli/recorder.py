@@ -36,10 +36,10 @@ class Recorder:
     def beside(self, report: Callable[..., object]) -> Reporter:
         """Return a function that reports progress and samples."""
 
-        def both(phase: str, done: int, total: int, seconds: float) -> object:
+        def report_and_sample(phase: str, done: int, total: int, seconds: float) -> object:
             self._calls += 1
             if self._calls % (self._every + 1) == 0:
                 self.sample()
             return report(phase, done, total, seconds)
 
-        return both
+        return report_and_sample

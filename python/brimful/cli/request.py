@@ -43,7 +43,7 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     add_options(stores, StoreOptions)
 
 
-def asked(
+def run_request(
     options: argparse.Namespace,
     algorithm: str,
     source: Vertices | None = None,
@@ -65,7 +65,7 @@ def asked(
             raise UsageError(f"the parameter {name} is given twice; give it once")
         params[name] = value
     given = checked(AskedOptions, picked(AskedOptions, vars(options)) | {"source": source})
-    return catalog.asked(algorithm, params, {**given, **(place or {})}, crew)
+    return catalog.algorithm_request(algorithm, params, {**given, **(place or {})}, crew)
 
 
 def sources_of(options: argparse.Namespace, graph: _native.Graph) -> Vertices | None:

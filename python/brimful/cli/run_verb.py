@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Any
 from brimful.catalog import algorithms
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer
-from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small_run
+from brimful.cli.forecasts import SLOW_MACHINE, announced, is_small_run, measured_and_forecast
 from brimful.cli.log import command_of
 from brimful.cli.progress import ProgressLine, format_seconds, logged_to
-from brimful.cli.request import add_around, add_request, around_of, asked, refuse_around, sources_of
+from brimful.cli.request import (
+    add_around,
+    add_request,
+    around_of,
+    refuse_around,
+    run_request,
+    sources_of,
+)
 from brimful.cli.where import Where
 from brimful.documents import is_database
 from brimful.errors import UsageError
@@ -103,7 +110,7 @@ def act(options: argparse.Namespace) -> None:
     """Check the outputs, run, write, report."""
     # Refuses an unknown algorithm before a graph is opened or imported.
     place = shared.chosen(options, ClusterOptions)
-    asked(options, options.algorithm, place=place)
+    run_request(options, options.algorithm, place=place)
     if algorithms()[options.algorithm]["rows"]:
         _refuse_for_rows(options)
     if options.source_weight and options.source is None:
@@ -143,16 +150,8 @@ def _run(
             "a run on a part of a graph has no checkpoints, because the part is temporary; make "
             "the part a graph with 'brimful derive'"
         )
-    reserve_bytes = reserve_of_result(options.output)
     joins = join is not None or options.columns is not None
-    if joins:
-        from brimful.tables.joining import JOIN_RESERVE_BYTES, write_joined
-
-        reserve_bytes = ARROW_RESERVE_BYTES if join is None else JOIN_RESERVE_BYTES
-    if recorder is not None:
-        from brimful.report.html import REPORT_RESERVE_BYTES
-
-        reserve_bytes += REPORT_RESERVE_BYTES
+    reserve_bytes = _reserve_bytes(options, join, recorder)
     with (
         contextlib.ExitStack() as stack,
         ProgressLine(quiet=options.quiet) as progress,
@@ -165,7 +164,7 @@ def _run(
         where = Where(graph, shared.chosen(options, WhereOptions))
         graph = stack.enter_context(where.part(given))
         place = shared.chosen(options, ClusterOptions)
-        request = asked(options, options.algorithm, sources_of(options, graph), place=place)
+        request = run_request(options, options.algorithm, sources_of(options, graph), place=place)
         figures = None
         if request["cluster"] is None:
             figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
@@ -195,6 +194,8 @@ def _run(
             if join is None:
                 written = write_result(result, options.output, overwrite=options.overwrite)
             else:
+                from brimful.tables.joining import write_joined
+
                 tally = write_joined(
                     result, options.output, join, given, overwrite=options.overwrite
                 )
@@ -218,21 +219,46 @@ def _run(
             disk = stats["scratch_bytes"] + graph.bytes_on_disk - before
             if stats["store_figures"] is not None:
                 disk += stats["store_figures"]["disk_bytes"]
-            progress.say(held(stats["forecast"], stats["peak_rss_bytes"], disk))
+            progress.say(measured_and_forecast(stats["forecast"], stats["peak_rss_bytes"], disk))
         stats["report"] = options.report
         if recorder is not None and isinstance(result, _native.Result):
             progress.update(f"write {redacted_word(options.report)}", 0, 0, 0.0)
             _report(options, Result(result), stats, graph, around, recorder)
     if not options.json and not options.quiet:
-        shared.show(summary(options.graph, stats))
-        for sentence in where.sentences():
-            shared.show(f"  {sentence}")
-        if all(one is None for one in (stats["output"], stats["kept"], options.top, recorder)):
-            shared.show("  the result was not written; give -o FILE, or --top N to print it")
+        _show_summary(options, stats, where)
     if options.top is not None:
         _show_top(result, options.top)
     if options.json:
         shared.print_json(stats)
+
+
+def _reserve_bytes(
+    options: argparse.Namespace, join: Columns | None, recorder: Recorder | None
+) -> int:
+    """Return the bytes of the budget that stay free for writing the result and a report."""
+    if join is not None:
+        from brimful.tables.joining import JOIN_RESERVE_BYTES
+
+        reserve_bytes = JOIN_RESERVE_BYTES
+    elif options.columns is not None:
+        reserve_bytes = ARROW_RESERVE_BYTES
+    else:
+        reserve_bytes = reserve_of_result(options.output)
+    if recorder is not None:
+        from brimful.report.html import REPORT_RESERVE_BYTES
+
+        reserve_bytes += REPORT_RESERVE_BYTES
+    return reserve_bytes
+
+
+def _show_summary(options: argparse.Namespace, stats: dict[str, Any], where: Where) -> None:
+    """Print the figures of the run, and the fate of its result."""
+    shared.show(summary(options.graph, stats))
+    for sentence in where.sentences():
+        shared.show(f"  {sentence}")
+    uses = stats["output"], stats["kept"], options.top, options.report
+    if all(use is None for use in uses):
+        shared.show("  the result was not written; give -o FILE, or --top N to print it")
 
 
 def _refuse_for_rows(options: argparse.Namespace) -> None:
@@ -296,7 +322,7 @@ def _show_top(result: _native.Result | _native.Rows, count: int) -> None:
         columns: list[str] | tuple[str, str] = result.columns
     else:
         columns = "vertex", result.column
-    shared.show_rows(columns, (row for some in result.top(count) for row in some))
+    shared.show_rows(columns, (row for rows in result.top(count) for row in rows))
 
 
 def _report(
@@ -312,11 +338,11 @@ def _report(
     from brimful.report import html as report_html
 
     recorder.sample()
-    known = report_html.Recorded(command_of(options.words), recorder.samples)
-    made = report_html.of_result(
-        result, stats=stats, recorded=known, graph=Graph(graph), around=around
+    recorded = report_html.Recorded(command_of(options.words), recorder.samples)
+    report = report_html.of_result(
+        result, stats=stats, recorded=recorded, graph=Graph(graph), around=around
     )
-    made.write(options.report, overwrite=options.overwrite)
+    report.write(options.report, overwrite=options.overwrite)
 
 
 def _join(options: argparse.Namespace) -> Join | None:

@@ -18,7 +18,7 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.adapted import aggregators_of
-from brimful.catalog import cluster_of, opened
+from brimful.catalog import cluster_of, open_store
 from brimful.errors import ProgramError
 from brimful.identity import identity_of
 from brimful.kernels.computing import Computing, computing_of
@@ -149,7 +149,7 @@ class KernelRun:
         if isinstance(program, Pregel) and has_steps(program):
             between = KernelSteps(program, graph.vertices, slots, kernel.parameters)
         try:
-            with opened(store):
+            with open_store(store):
                 return _native.run_kernel(
                     graph,
                     {**kernel.description, "steps": between},

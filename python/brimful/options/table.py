@@ -72,7 +72,7 @@ class Option:
     words: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
-    def taken(self, value: Any) -> Any:
+    def checked_value(self, value: Any) -> Any:
         """Return a value as the native module takes it.
 
         Raises:
@@ -153,7 +153,10 @@ def checked(
         if name not in known:
             hint = did_you_mean(name, [*known, *others])
             raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}{hint}")
-    values = {name: one.taken(given.get(name, one.default)) for name, one in known.items()}
+    values = {
+        name: option.checked_value(given.get(name, option.default))
+        for name, option in known.items()
+    }
     return cast(_T, values)
 
 

@@ -137,7 +137,7 @@ class Report:
         )
 
 
-def named(around: Vertices) -> list[int | str]:
+def vertex_list(around: Vertices) -> list[int | str]:
     """Return the vertices that a user names: one, or several."""
     return [around] if isinstance(around, (int, str)) else list(around)
 

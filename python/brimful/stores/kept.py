@@ -32,9 +32,9 @@ def _place(url: str) -> dict[str, Any]:
     own = store_url(url, "url") or ""
     if own.partition(":")[0] in {form.partition(":")[0] for form in _native.stores()}:
         return {"url": own, "opener": None}
-    from brimful.catalog import place
+    from brimful.catalog import store_location
 
-    return place(own)
+    return store_location(own)
 
 
 def check_outside(url: str) -> list[str]:
