@@ -86,9 +86,10 @@ pub fn run<P: Program>(
     );
     let setting = Setting::new(&extent, resources);
     resources.budget.require(setting.min_of_program(&needs, options.asynchronous), PURPOSE)?;
-    let (own, writes) =
-        (identity::<P>(options), options.share.as_ref().is_none_or(Share::observes));
-    let open = |chosen| Checkpointer::open(chosen, graph, &own, resources, writes);
+    let identity = identity::<P>(options);
+    // Of several processes, only the observer writes checkpoints and returns the states.
+    let observes = options.share.as_ref().is_none_or(Share::observes);
+    let open = |chosen| Checkpointer::open(chosen, graph, &identity, resources, observes);
     let checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     options.check_index(graph, program.indexes())?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
@@ -100,7 +101,7 @@ pub fn run<P: Program>(
         run.load_degrees()?;
         Ok(run)
     })?;
-    if !writes {
+    if !observes {
         return Err(Error::ShareDone(Box::new(stats)));
     }
     let isolated = run.isolated.map_or(Isolated::Initial, Isolated::Same);
@@ -151,8 +152,8 @@ impl<'a, P: Program> ShardRun<'a, P> {
         let may_be_sparse = options.traversal != TraversalMode::Dense
             && !division.as_ref().is_some_and(Division::observes);
         let load = |limits| {
-            let of_vertices = (vertices as u64, limits);
-            Sparse::load(files, schedule.intervals, owned, of_vertices, resources.workers())
+            let (intervals, workers) = (schedule.intervals, resources.workers());
+            Sparse::load(files, intervals, owned, vertices as u64, limits, workers)
         };
         let sparse = plan.sparse.filter(|_| may_be_sparse).map(load).transpose()?;
         let interval_bits = graph.description().interval_bits;

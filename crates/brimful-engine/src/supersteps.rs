@@ -63,7 +63,7 @@ pub fn run_supersteps<R: Supersteps>(
     mut checkpoint: impl FnMut(&mut R) -> Result<bool, R::Error>,
 ) -> Result<Reason, R::Error> {
     let (first, mut begin) = (run.done(), Instant::now());
-    let mut before = (run.swept(), moved());
+    let (mut swept_before, mut moved_before) = (run.swept(), moved());
     if run.begins_with_superstep() {
         if run.converged() {
             return Ok(Reason::Converged);
@@ -75,7 +75,7 @@ pub fn run_supersteps<R: Supersteps>(
     while run.done() < options.max_supersteps {
         let done = run.done();
         let spent = (begin - start).as_secs_f64();
-        if done > first && options.max_seconds.is_some_and(|most| spent >= most) {
+        if done > first && options.max_seconds.is_some_and(|limit| spent >= limit) {
             return Ok(Reason::MaxSeconds);
         }
         if !run.next_superstep()? {
@@ -87,9 +87,9 @@ pub fn run_supersteps<R: Supersteps>(
         }
         let end = Instant::now();
         let seconds = (end - begin).as_secs_f64();
-        let now = (run.swept(), moved());
-        let work = Work::new(seconds, Some(frontier), now.0 - before.0, now.1 - before.1);
-        before = now;
+        let (swept, moved) = (run.swept(), moved());
+        let work = Work::new(seconds, Some(frontier), swept - swept_before, moved - moved_before);
+        (swept_before, moved_before) = (swept, moved);
         run.durations().push(work, traversal);
         work.log(run.done(), traversal);
         begin = end;
@@ -140,9 +140,8 @@ pub(crate) fn run_to_end<R: Resumable>(
     let mut run = make()?;
     let prepared = begin.elapsed().as_secs_f64();
     let resumed_from = match &mut checkpointer {
-        Some(own) => {
-            own.resume(options.max_supersteps, |mut saved, fields| run.restore(&mut saved, fields))?
-        }
+        Some(checkpointer) => checkpointer
+            .resume(options.max_supersteps, |mut saved, fields| run.restore(&mut saved, fields))?,
         None => None,
     };
     if resumed_from.is_none() {
@@ -150,7 +149,7 @@ pub(crate) fn run_to_end<R: Resumable>(
     }
     let initialized = begin.elapsed().as_secs_f64();
     let reason = run_supersteps(&mut run, options, begin, moved, |run| {
-        checkpointer.as_mut().map_or(Ok(false), |own| run.checkpoint(own))
+        checkpointer.as_mut().map_or(Ok(false), |checkpointer| run.checkpoint(checkpointer))
     })?;
     run.complete()?;
     let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
@@ -194,6 +193,6 @@ pub fn build_missing(graph: &Graph, indexes: &[Index], resources: &Resources) ->
 
 /// Bytes moved so far, by the scratch files of the job and by the graph, whose counters may differ.
 pub fn moved(graph: &Graph, resources: &Resources) -> Moved {
-    let (job, own) = (resources.job.traffic(), graph.traffic());
-    if Arc::ptr_eq(job, own) { job.moved() } else { job.moved() + own.moved() }
+    let (job, graph) = (resources.job.traffic(), graph.traffic());
+    if Arc::ptr_eq(job, graph) { job.moved() } else { job.moved() + graph.moved() }
 }

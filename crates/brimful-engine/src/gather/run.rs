@@ -68,11 +68,12 @@ pub fn gather<G: Gather>(
     }
     // The smallest budget of all stages, including a missing index, is checked before the first.
     let extent = Extent::of(graph, program.indexes(), options.weighted);
-    let least = Setting::new(&extent, resources).min_of_lists(&GatherNeeds::of(program));
-    resources.budget.require(least, PURPOSE)?;
-    let (own, writes) =
-        (checkpoint::identity::<G>(options), options.share.as_ref().is_none_or(Share::observes));
-    let open = |chosen| Checkpointer::open(chosen, graph, &own, resources, writes);
+    let minimum = Setting::new(&extent, resources).min_of_lists(&GatherNeeds::of(program));
+    resources.budget.require(minimum, PURPOSE)?;
+    let identity = checkpoint::identity::<G>(options);
+    // Of several processes, only the observer writes checkpoints and returns the states.
+    let observes = options.share.as_ref().is_none_or(Share::observes);
+    let open = |chosen| Checkpointer::open(chosen, graph, &identity, resources, observes);
     let checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     options.check_index(graph, program.indexes())?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
@@ -80,7 +81,7 @@ pub fn gather<G: Gather>(
     let (run, stats) = run_to_end(graph, options, resources, checkpointer, index_seconds, || {
         GatherRun::new(program, graph, options, resources)
     })?;
-    if !writes {
+    if !observes {
         return Err(Error::ShareDone(Box::new(stats)));
     }
     let GatherState { states, globals } = run.current;
@@ -95,7 +96,7 @@ pub(super) struct GatherRun<'a, G: Gather> {
     pub(super) next: Option<ScratchArray<G::State>>,
     /// The items of a superstep; programs that settle cut them again in each superstep.
     items: Vec<Range<usize>>,
-    /// The last superstep.
+    /// The figures of the last superstep.
     last: GatherFigures,
     /// True if `next` has the states before the last superstep, of all vertices.
     knows_previous: bool,
@@ -116,13 +117,13 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         let division = options.share.as_ref().map(|share| Division::new(share, graph, &borrowed));
         let owned = division.as_ref().map_or(0..graph.intervals() as usize, Division::owned);
         let state = size_of::<G::State>() as u64;
-        let message = division.as_ref().map_or(0, |one| one.message_bytes(state));
-        let memory = division.as_ref().map_or(0, |one| one.exchange_bytes(state));
+        let message = division.as_ref().map_or(0, |division| division.message_bytes(state));
+        let memory = division.as_ref().map_or(0, |division| division.exchange_bytes(state));
         let (workers, budget) = (resources.workers() as u64, &resources.budget);
         let extent = Extent::of_shards(graph, &borrowed, weighted);
-        let room = (&extent, workers, budget.limit());
         let needs = GatherNeeds::of(program);
-        let (needs, shared) = needs_of_exchange(needs, (message, memory), room);
+        let (needs, shared) =
+            needs_of_exchange(needs, message, memory, &extent, workers, budget.limit());
         let plan = GatherPlan::new(&needs, &extent, workers, budget)?;
         if shared < memory {
             log_unshared("states", memory);
@@ -130,8 +131,8 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         if let Some(division) = division.as_ref().filter(|_| shared > 0) {
             division.share_memory(state)?;
         }
-        let shards = Shards::new(graph, files, (weighted, plan.pinned_bytes), &owned);
-        let (lengths, longest) = measure((&shards, &owned), plan, graph, options, resources)?;
+        let shards = Shards::new(graph, files, weighted, plan.pinned_bytes, &owned);
+        let (lengths, longest) = measure(&shards, &owned, plan, graph, options, resources)?;
         if longest > extent.longest_list {
             let what = format!(
                 "the manifest says that no vertex has more than {} neighbors, but one has \
@@ -140,9 +141,9 @@ impl<'a, G: Gather> GatherRun<'a, G> {
             );
             return Err(StoreError::corrupt(graph.path(), 0, what).into());
         }
-        let spill = match cut((&shards, &owned), &lengths, plan, resources)? {
+        let spill = match cut(&shards, &owned, &lengths, plan, resources)? {
             cuts if cuts.len() > owned.len() => {
-                Spill::new(&shards, cuts, plan.neighbors, weighted, options, (graph, resources))?
+                Spill::new(&shards, cuts, plan.neighbors, weighted, options, graph, resources)?
             }
             _ => None,
         };
@@ -223,10 +224,17 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
                     true => context.changes(next, &current.states),
                     false => None,
                 };
-                let (lists, windows) = ((lists, changes.as_ref()), next.windows());
+                let windows = next.windows();
                 let gather = |index: usize, buffers: &mut GatherBuffers<G>| {
                     let targets = self.items[index].clone();
-                    context.unpacked_item(lists, targets, current, &windows, buffers)
+                    context.gather_unpacked_item(
+                        lists,
+                        changes.as_ref(),
+                        targets,
+                        current,
+                        &windows,
+                        buffers,
+                    )
                 };
                 context.resources.share(self.items.len(), gather)?
             }
@@ -238,14 +246,19 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
                 for items in self.items.chunks(at_once.max(1)) {
                     let windows = next.as_mut().map(ScratchArray::windows);
                     let gather = |index: usize, buffers: &mut GatherBuffers<G>| {
-                        context.item(items[index].clone(), current, windows.as_ref(), buffers)
+                        context.gather_item(
+                            items[index].clone(),
+                            current,
+                            windows.as_ref(),
+                            buffers,
+                        )
                     };
-                    let made = context.resources.share(items.len(), gather)?;
+                    let gathered = context.resources.share(items.len(), gather)?;
                     drop(windows);
-                    let shown = current.states.windows();
-                    for ((step, states), targets) in made.into_iter().zip(items) {
+                    let visible = current.states.windows();
+                    for ((step, states), targets) in gathered.into_iter().zip(items) {
                         steps.push(step);
-                        shown.write(targets.start, &states)?;
+                        visible.write(targets.start, &states)?;
                     }
                 }
                 steps
@@ -280,9 +293,10 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
     }
 }
 
-/// Cuts these intervals into parts whose lists fit in memory, and counts the edges to each.
+/// Cuts the `owned` intervals into parts whose lists fit in memory, and counts the edges to each.
 fn cut(
-    (shards, owned): (&Shards, &Range<usize>),
+    shards: &Shards,
+    owned: &Range<usize>,
     lengths: &ScratchArray<u32>,
     plan: GatherPlan,
     resources: &Resources,
@@ -291,23 +305,24 @@ fn cut(
     for interval in owned.clone() {
         resources.job.check()?;
         let window = shards.window(interval);
-        let (mut start, mut held) = (window.start, 0);
+        let (mut start, mut edges) = (window.start, 0);
         let lengths = lengths.slice(window.clone(), &mut buffer)?;
         for (vertex, length) in window.clone().zip(lengths) {
-            if held + u64::from(*length) > plan.neighbors {
-                cuts.push((start..vertex, held));
-                (start, held) = (vertex, 0);
+            if edges + u64::from(*length) > plan.neighbors {
+                cuts.push((start..vertex, edges));
+                (start, edges) = (vertex, 0);
             }
-            held += u64::from(*length);
+            edges += u64::from(*length);
         }
-        cuts.push((start..window.end, held));
+        cuts.push((start..window.end, edges));
     }
     Ok(cuts)
 }
 
-/// The lengths of the lists of the vertices of these intervals, and the length of the longest.
+/// The lengths of the lists of the vertices of the `owned` intervals, and the longest length.
 fn measure(
-    (shards, owned): (&Shards, &Range<usize>),
+    shards: &Shards,
+    owned: &Range<usize>,
     plan: GatherPlan,
     graph: &Graph,
     options: &RunOptions,

@@ -67,11 +67,11 @@ impl<G: Gather> GatherRun<'_, G> {
     ) -> Result<(GatherFigures, G::Aggregate)> {
         let context = &self.context;
         let Some(division) = &context.division else { return Ok((figures, merged(aggregates))) };
-        let own = division.own_vertices();
-        let of_state = size_of::<G::State>() as u64;
+        let own_vertices = division.own_vertices();
+        let state_bytes = size_of::<G::State>() as u64;
         // Programs that settle have no old states to compare with.
-        let lists_changed =
-            self.next.is_some() && figures.changed * (8 + of_state) < own.len() as u64 * of_state;
+        let lists_changed = self.next.is_some()
+            && figures.changed * (8 + state_bytes) < own_vertices.len() as u64 * state_bytes;
         let form = if lists_changed { CHANGED_STATES } else { ALL_STATES };
         let superstep = self.current.globals.superstep;
         let report = SuperstepReport { superstep, form, figures, aggregates };
@@ -81,30 +81,32 @@ impl<G: Gather> GatherRun<'_, G> {
         let states: &[u8] = if division.is_alone() {
             &[]
         } else if lists_changed {
-            packed = changed_states((old, new), figures.changed, division.windows(own))?;
+            packed = changed_states(old, new, figures.changed, division.windows(own_vertices))?;
             &packed
         } else {
             buffer = Vec::new();
-            bytemuck::cast_slice(new.slice(own, &mut buffer)?)
+            bytemuck::cast_slice(new.slice(own_vertices, &mut buffer)?)
         };
-        let all = division.all_gather(&report.to_bytes(), states, &context.resources.job)?;
+        let contributions =
+            division.all_gather(&report.to_bytes(), states, &context.resources.job)?;
         let (mut figures, mut aggregates) = (GatherFigures::default(), Vec::new());
-        for (index, one) in all.iter().enumerate() {
-            let theirs = SuperstepReport::<G::Aggregate>::of_bytes((*one.facts).as_ref())
-                .ok_or_else(malformed_message)?;
-            if theirs.superstep != superstep {
-                return Err(out_of_step(superstep, theirs.superstep));
+        for (index, contribution) in contributions.iter().enumerate() {
+            let received =
+                SuperstepReport::<G::Aggregate>::of_bytes((*contribution.facts).as_ref())
+                    .ok_or_else(malformed_message)?;
+            if received.superstep != superstep {
+                return Err(out_of_step(superstep, received.superstep));
             }
-            figures += theirs.figures;
-            aggregates.extend(theirs.aggregates);
+            figures += received.figures;
+            aggregates.extend(received.aggregates);
             // The observer receives no states.
             if division.is_own(index) || division.observes() {
                 continue;
             }
-            let (vertices, bytes) = (division.vertices(index), (*one.signals).as_ref());
-            match (&mut self.next, theirs.form) {
+            let (vertices, bytes) = (division.vertices(index), (*contribution.signals).as_ref());
+            match (&mut self.next, received.form) {
                 (Some(next), CHANGED_STATES) => {
-                    take_in(&self.current.states, next, (vertices, division), bytes)?;
+                    apply_changes(&self.current.states, next, vertices, division, bytes)?;
                 }
                 (Some(next), ALL_STATES) => store(next, vertices, bytes)?,
                 (None, ALL_STATES) => store(&mut self.current.states, vertices, bytes)?,
@@ -128,12 +130,13 @@ pub(super) fn merged<A: Aggregate>(aggregates: Vec<A>) -> A {
 
 /// The `count` vertices whose states changed, and then their new states, over consecutive windows.
 fn changed_states<S: Pod + Send>(
-    (old, new): (&ScratchArray<S>, &ScratchArray<S>),
+    old: &ScratchArray<S>,
+    new: &ScratchArray<S>,
     count: u64,
     windows: impl Iterator<Item = Range<usize>>,
 ) -> Result<Vec<u8>> {
-    let of_state = size_of::<S>();
-    let mut message = vec![0; count as usize * (8 + of_state)];
+    let state_bytes = size_of::<S>();
+    let mut message = vec![0; count as usize * (8 + state_bytes)];
     let (ids, states) = message.split_at_mut(count as usize * 8);
     let (mut old_buffer, mut new_buffer, mut at) = (Vec::new(), Vec::new(), 0);
     for window in windows {
@@ -142,7 +145,7 @@ fn changed_states<S: Pod + Send>(
         let pairs = window.zip(before.iter().zip(after));
         for (vertex, (_, state)) in pairs.filter(|(_, (before, after))| differ(*before, *after)) {
             ids[at * 8..][..8].copy_from_slice(&(vertex as u64).to_le_bytes());
-            states[at * of_state..][..of_state].copy_from_slice(bytemuck::bytes_of(state));
+            states[at * state_bytes..][..state_bytes].copy_from_slice(bytemuck::bytes_of(state));
             at += 1;
         }
     }
@@ -150,21 +153,22 @@ fn changed_states<S: Pod + Send>(
 }
 
 /// Puts the states of `vertices` in place: the old ones, except for those that are listed.
-fn take_in<S: Pod + Send>(
+fn apply_changes<S: Pod + Send>(
     old: &ScratchArray<S>,
     new: &mut ScratchArray<S>,
-    (vertices, division): (Range<usize>, &Division<'_>),
+    vertices: Range<usize>,
+    division: &Division<'_>,
     bytes: &[u8],
 ) -> Result<()> {
-    let of_state = size_of::<S>();
-    let count = bytes.len() / (8 + of_state);
+    let state_bytes = size_of::<S>();
+    let count = bytes.len() / (8 + state_bytes);
     let (ids, states) = bytes.split_at(count * 8);
-    if states.len() != count * of_state {
+    if states.len() != count * state_bytes {
         return Err(malformed_message());
     }
     let id = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes) as usize;
     let mut changed =
-        ids.as_chunks().0.iter().map(id).zip(states.chunks_exact(of_state.max(1))).peekable();
+        ids.as_chunks().0.iter().map(id).zip(states.chunks_exact(state_bytes.max(1))).peekable();
     let windows = new.windows();
     let (mut buffer, mut records) = (Vec::new(), Vec::new());
     for window in division.windows(vertices) {

@@ -14,7 +14,7 @@ use brimful_store::Resources;
 use brimful_store::scratch::{ScratchArray, Windows};
 use bytemuck::Pod;
 
-use super::lists::Lists;
+use super::lists::{ListContents, ListSource, Lists};
 use super::unpacked::UnpackedLists;
 use crate::error::Result;
 use crate::exchange::division::Division;
@@ -56,8 +56,8 @@ impl std::ops::AddAssign for GatherFigures {
 }
 
 /// True if a state changed. States of processes must have the same bits, so -0.0 is not 0.0.
-pub(super) fn differ<S: Pod>(one: &S, other: &S) -> bool {
-    bytemuck::bytes_of(one) != bytemuck::bytes_of(other)
+pub(super) fn differ<S: Pod>(old: &S, new: &S) -> bool {
+    bytemuck::bytes_of(old) != bytemuck::bytes_of(new)
 }
 
 /// The constants of a run.
@@ -68,8 +68,9 @@ pub(super) struct GatherContext<'a, G: Gather> {
     pub(super) weighted: bool,
     pub(super) plan: GatherPlan,
     pub(super) shards: Shards,
-    /// The part of this process, if several make the run, and its intervals.
+    /// The part of this process, if several make the run.
     pub(super) division: Option<Division<'a>>,
+    /// The intervals of this process.
     pub(super) owned: Range<usize>,
     /// Edges of intervals whose lists do not fit together.
     pub(super) spill: Option<Spill>,
@@ -88,7 +89,8 @@ pub(super) struct GatherBuffers<G: Gather> {
     /// The order in which targets are gathered.
     order: Vec<u32>,
     pub(super) attributes: VertexAttributes,
-    pub(super) own: G::Buffers,
+    /// Buffers of the program.
+    pub(super) program: G::Buffers,
 }
 
 impl<G: Gather> Default for GatherBuffers<G> {
@@ -100,7 +102,7 @@ impl<G: Gather> Default for GatherBuffers<G> {
             lengths: Vec::new(),
             order: Vec::new(),
             attributes: VertexAttributes::default(),
-            own: G::Buffers::default(),
+            program: G::Buffers::default(),
         }
     }
 }
@@ -129,7 +131,7 @@ impl<G: Gather> GatherContext<'_, G> {
     /// Cuts the vertices of this process into items. Settled vertices count no neighbors, because
     /// their lists are not made.
     pub(super) fn cut(&self, states: &ScratchArray<G::State>) -> Result<Vec<Range<usize>>> {
-        let (mut items, mut start, mut held) = (Vec::new(), self.own_vertices().start, 0);
+        let (mut items, mut start, mut neighbors) = (Vec::new(), self.own_vertices().start, 0);
         let (mut lengths_buffer, mut states_buffer) = (Vec::new(), Vec::new());
         for interval in self.owned.clone() {
             self.resources.job.check()?;
@@ -138,17 +140,17 @@ impl<G: Gather> GatherContext<'_, G> {
             let states = states.slice(range.clone(), &mut states_buffer)?;
             for (vertex, (length, state)) in range.clone().zip(lengths.iter().zip(states)) {
                 let length = if self.is_settled(*state) { 0 } else { u64::from(*length) };
-                if held + length > self.plan.neighbors
+                if neighbors + length > self.plan.neighbors
                     || (vertex - start) as u64 >= self.plan.targets
                 {
                     items.push(start..vertex);
-                    (start, held) = (vertex, 0);
+                    (start, neighbors) = (vertex, 0);
                 }
-                held += length;
+                neighbors += length;
             }
             if !G::SETTLES || range.end == self.own_vertices().end {
                 items.push(start..range.end);
-                (start, held) = (range.end, 0);
+                (start, neighbors) = (range.end, 0);
             }
         }
         Ok(items)
@@ -156,14 +158,14 @@ impl<G: Gather> GatherContext<'_, G> {
 
     /// Gathers the targets of one item that are not settled. Their new states go to `next` if there
     /// is one; otherwise they are returned.
-    pub(super) fn item(
+    pub(super) fn gather_item(
         &self,
         targets: Range<usize>,
         current: &GatherState<G>,
         next: Option<&Windows<'_, G::State>>,
         buffers: &mut GatherBuffers<G>,
     ) -> Result<(GatherFigures, Vec<G::State>)> {
-        let GatherBuffers { lists, old, new, lengths, order, attributes, own } = buffers;
+        let GatherBuffers { lists, old, new, lengths, order, attributes, program } = buffers;
         let (first, states) = (targets.start, &current.states);
         let old = states.slice(targets.clone(), old)?;
         let lengths = self.lengths.slice(targets.clone(), lengths)?;
@@ -171,13 +173,14 @@ impl<G: Gather> GatherContext<'_, G> {
             .iter()
             .zip(lengths)
             .map(|(state, length)| Some(*length).filter(|_| !self.is_settled(*state)));
-        let edges = lists.make(
-            (&self.shards, self.spill.as_ref()),
-            &self.resources.job,
-            targets.clone(),
-            (wanted, self.plan.neighbors as usize),
-            (self.weighted, G::READS_IDS, states),
-        )?;
+        let source = ListSource { shards: &self.shards, spill: self.spill.as_ref() };
+        let contents = ListContents {
+            weighted: self.weighted,
+            reads_ids: G::READS_IDS,
+            states,
+            max_neighbors: self.plan.neighbors as usize,
+        };
+        let edges = lists.make(source, &self.resources.job, targets.clone(), wanted, contents)?;
         let mut step =
             GatherFigures { swept: Swept { signals: 0, edges }, ..GatherFigures::default() };
         self.read_degrees(attributes, &targets)?;
@@ -191,10 +194,10 @@ impl<G: Gather> GatherContext<'_, G> {
         step.gathered = order.len() as u64;
         for at in order.iter().map(|at| *at as usize) {
             let seen = if G::SETTLES { (first, &new[..]) } else { (0, &[][..]) };
-            let all = states.in_memory().filter(|_| G::READS_IDS);
-            let neighbors = lists.of(at, lengths[at], all, seen);
+            let all_states = states.in_memory().filter(|_| G::READS_IDS);
+            let neighbors = lists.of(at, lengths[at], all_states, seen);
             let vertex = attributes.vertex(first, at);
-            new[at] = self.gather(vertex, old[at], neighbors, current, (&mut step, own));
+            new[at] = self.gather(vertex, old[at], neighbors, current, &mut step, program);
         }
         self.resources.job.advance(targets.len() as u64);
         let Some(next) = next else { return Ok((step, std::mem::take(new))) };
@@ -202,7 +205,8 @@ impl<G: Gather> GatherContext<'_, G> {
         Ok((step, Vec::new()))
     }
 
-    /// The new state of a vertex, which is added to the figures of `step`.
+    /// The new state of a vertex, which is added to the figures of `step`. The program uses
+    /// `buffers`.
     #[inline]
     pub(super) fn gather(
         &self,
@@ -210,11 +214,12 @@ impl<G: Gather> GatherContext<'_, G> {
         old: G::State,
         neighbors: Neighbors<'_, G::State>,
         current: &GatherState<G>,
-        (step, own): (&mut GatherFigures, &mut G::Buffers),
+        step: &mut GatherFigures,
+        buffers: &mut G::Buffers,
     ) -> G::State {
         step.swept.signals += neighbors.len() as u64;
-        let state = self.program.gather(vertex, old, neighbors, &current.globals, own);
-        step.changed += u64::from(differ(&state, &old));
+        let state = self.program.gather(vertex, old, neighbors, &current.globals, buffers);
+        step.changed += u64::from(differ(&old, &state));
         step.open += u64::from(!self.is_settled(state));
         state
     }

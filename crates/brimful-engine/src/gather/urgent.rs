@@ -6,11 +6,12 @@
 //! gathered after all that are more urgent.
 
 use std::cmp::Reverse;
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
 
 use brimful_store::huge::HugeArray;
 
-use super::lists::{NOWHERE, place};
+use super::lists::{NOWHERE, write_lists};
 use super::step::{GatherContext, GatherFigures, GatherState};
 use crate::error::Result;
 use crate::result::stats::Swept;
@@ -63,13 +64,14 @@ impl<G: Gather> GatherContext<'_, G> {
         let edges = self.list(&chosen, &mut ids)?;
         let swept = Swept { signals: ids.len() as u64, edges };
         let mut step = GatherFigures { swept, gathered: chosen.len() as u64, changed: 0, open };
-        chosen
-            .sort_unstable_by_key(|one| Reverse(self.program.urgency(states[one.vertex as usize])));
-        let (attributes, mut own) = (VertexAttributes::default(), G::Buffers::default());
+        chosen.sort_unstable_by_key(|target| {
+            Reverse(self.program.urgency(states[target.vertex as usize]))
+        });
+        let (attributes, mut buffers) = (VertexAttributes::default(), G::Buffers::default());
         for chosen in chosen.chunks(VERTICES_PER_CHECK) {
             self.resources.job.check()?;
-            for one in chosen {
-                let (at, list) = (one.vertex as usize, &ids[one.list()]);
+            for target in chosen {
+                let (at, list) = (target.vertex as usize, &ids[target.list()]);
                 let neighbors = Neighbors {
                     ids: list,
                     weights: &[],
@@ -81,7 +83,7 @@ impl<G: Gather> GatherContext<'_, G> {
                     states[at],
                     neighbors,
                     globals,
-                    &mut own,
+                    &mut buffers,
                 );
                 step.changed += u64::from(state != states[at]);
                 step.open -= u64::from(self.is_settled(state));
@@ -111,44 +113,10 @@ impl<G: Gather> GatherContext<'_, G> {
             return Ok((Vec::new(), 0));
         }
         // In addition, each worker holds the positions in the lists of an interval.
-        let places = self.resources.workers() * self.shards.window(0).len() * size_of::<usize>();
-        let free_bytes = self.plan.list_bytes.saturating_sub(places as u64);
-        // Urgencies from `least` on are chosen; those from `low` to `high` are undecided.
-        let (mut taken, mut least) = (0, u128::MAX);
-        loop {
-            self.resources.job.check()?;
-            let bits = u128::BITS - (high - low).leading_zeros();
-            let shift = bits.saturating_sub(CLASS_BITS);
-            let mut classes = vec![0; 1 << CLASS_BITS];
-            for (_, urgency, length) in
-                open().filter(|(_, urgency, _)| (low..=high).contains(urgency))
-            {
-                classes[((urgency - low) >> shift) as usize] += Chosen::bytes(length);
-            }
-            let class = classes.iter().rposition(|bytes| {
-                let fits = taken + bytes <= free_bytes;
-                taken += if fits { *bytes } else { 0 };
-                !fits
-            });
-            let Some(class) = class else {
-                least = low;
-                break;
-            };
-            let first = low + ((class as u128) << shift);
-            let last = first.saturating_add((1 << shift) - 1).min(high);
-            if taken == 0 && shift == 0 {
-                // Of equally urgent vertices, as many as fit.
-                least = first;
-                break;
-            }
-            if taken > 0 {
-                least = last + 1;
-            }
-            if shift == 0 || taken > free_bytes / 2 {
-                break;
-            }
-            (low, high) = (first, last);
-        }
+        let position_bytes =
+            self.resources.workers() * self.shards.window(0).len() * size_of::<usize>();
+        let free_bytes = self.plan.list_bytes.saturating_sub(position_bytes as u64);
+        let least = self.least_urgency(&open, low..=high, free_bytes)?;
         let fitting = || {
             let urgent = open().filter(|(_, urgency, _)| *urgency >= least);
             urgent.scan(0, |bytes, (vertex, _, length)| {
@@ -165,15 +133,61 @@ impl<G: Gather> GatherContext<'_, G> {
         Ok((chosen, count))
     }
 
+    /// The least urgency of the vertices to choose: all vertices that are more urgent fit in
+    /// `free_bytes`. `open` lists the vertices that are not settled, with their urgencies, all in
+    /// `range`, and the lengths of their lists.
+    fn least_urgency<V: Iterator<Item = (u32, u128, u32)>>(
+        &self,
+        open: &impl Fn() -> V,
+        range: RangeInclusive<u128>,
+        free_bytes: u64,
+    ) -> Result<u128> {
+        let (mut low, mut high) = range.into_inner();
+        // Urgencies from `least` on are chosen; those from `low` to `high` are undecided.
+        let (mut chosen_bytes, mut least) = (0, u128::MAX);
+        loop {
+            self.resources.job.check()?;
+            let bits = u128::BITS - (high - low).leading_zeros();
+            let shift = bits.saturating_sub(CLASS_BITS);
+            let mut classes = vec![0; 1 << CLASS_BITS];
+            for (_, urgency, length) in
+                open().filter(|(_, urgency, _)| (low..=high).contains(urgency))
+            {
+                classes[((urgency - low) >> shift) as usize] += Chosen::bytes(length);
+            }
+            let class = classes.iter().rposition(|bytes| {
+                let fits = chosen_bytes + bytes <= free_bytes;
+                chosen_bytes += if fits { *bytes } else { 0 };
+                !fits
+            });
+            let Some(class) = class else {
+                return Ok(low);
+            };
+            let first = low + ((class as u128) << shift);
+            let last = first.saturating_add((1 << shift) - 1).min(high);
+            if chosen_bytes == 0 && shift == 0 {
+                // Of equally urgent vertices, as many as fit.
+                return Ok(first);
+            }
+            if chosen_bytes > 0 {
+                least = last + 1;
+            }
+            if shift == 0 || chosen_bytes > free_bytes / 2 {
+                return Ok(least);
+            }
+            (low, high) = (first, last);
+        }
+    }
+
     /// Makes the lists of `chosen`, which ascend, in `ids`; returns the number of edges read.
     fn list(&self, chosen: &[Chosen], ids: &mut [u32]) -> Result<u64> {
-        let (mut parts, mut rest) = (Vec::new(), ids);
-        let interval = |one: &Chosen| self.shards.interval(one.vertex as usize);
+        let (mut parts, mut remaining_ids) = (Vec::new(), ids);
+        let interval = |target: &Chosen| self.shards.interval(target.vertex as usize);
         for chosen in chosen.chunk_by(|a, b| interval(a) == interval(b)) {
-            let length = chosen.iter().map(|one| one.length as usize).sum();
-            let (own, others) = rest.split_at_mut(length);
-            parts.push(Mutex::new((interval(&chosen[0]), chosen, own)));
-            rest = others;
+            let length = chosen.iter().map(|target| target.length as usize).sum();
+            let (part_ids, following_ids) = remaining_ids.split_at_mut(length);
+            parts.push(Mutex::new((interval(&chosen[0]), chosen, part_ids)));
+            remaining_ids = following_ids;
         }
         let make = |index: usize, (reader, ends): &mut (Reader, Vec<usize>)| -> Result<u64> {
             let mut part = parts[index].lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,16 +196,17 @@ impl<G: Gather> GatherContext<'_, G> {
             let base = chosen.first().map_or(0, |first| first.start);
             ends.clear();
             ends.resize(window.len(), NOWHERE);
-            for one in *chosen {
-                ends[one.vertex as usize - window.start] = one.start - base;
+            for target in *chosen {
+                ends[target.vertex as usize - window.start] = target.start - base;
             }
-            let mut put = |edges: crate::traverse::interval_edges::IntervalEdges<'_>| {
-                place(&edges, 0, ends, (&mut ids[..], |source| source as u32))
+            let mut add_batch = |edges: crate::traverse::interval_edges::IntervalEdges<'_>| {
+                write_lists(&edges, 0, ends, &mut ids[..], |source| source as u32)
             };
             let edges =
-                self.shards.each(*interval, false, &self.resources.job, reader, &mut put)?;
-            let is_whole =
-                |one: &Chosen| ends[one.vertex as usize - window.start] == one.list().end - base;
+                self.shards.each(*interval, false, &self.resources.job, reader, &mut add_batch)?;
+            let is_whole = |target: &Chosen| {
+                ends[target.vertex as usize - window.start] == target.list().end - base
+            };
             match chosen.iter().all(is_whole) {
                 true => Ok(edges),
                 false => Err(self.shards.changed(*interval).into()),

@@ -28,14 +28,16 @@ use crate::traverse::worklist;
 /// The purpose of the budget, in error messages.
 pub(crate) const PURPOSE: &str = "to run this program on this graph";
 
-/// Minimum and maximum number of reads in flight per worker.
-const READS: (u64, u64) = (1, 4);
+/// Minimum number of reads in flight per worker.
+const MIN_READS: u64 = 1;
+/// Maximum number of reads in flight per worker.
+const MAX_READS: u64 = 4;
 /// Windows of signals must save at least one in this many bytes if they rule out sparse supersteps.
 const LEAST_SAVED_BY_WINDOWS: u64 = 2;
 /// Buffers of sums per worker: the sums that it makes, and the totals of unfinished intervals.
 pub const SUMS_PER_WORKER: u64 = 3;
 /// Buffers of sums per worker if sums are spilled: a total, and the sums to merge into it.
-const SUMS_PER_WORKER_IF_KEPT: u64 = 2;
+const SUMS_PER_WORKER_IF_SPILLED: u64 = 2;
 
 /// The division of the budget, and the location of all arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +71,7 @@ pub struct Plan {
 
 /// The smallest memory of a run in bytes.
 #[derive(Debug, Clone, Copy)]
-struct Least {
+struct Minimum {
     /// With all signals in memory.
     resident: u64,
     /// The part of it for sparse supersteps; 0: the program has none, or can do without.
@@ -78,7 +80,7 @@ struct Least {
     windowed: Option<u64>,
 }
 
-impl Least {
+impl Minimum {
     fn new(needs: &Needs, extent: &Extent, asynchronous: bool, workers: u64) -> Self {
         let (vertices, window) = (extent.vertices, extent.vertices.min(extent.interval()));
         let window_bytes = needs.windows(window).iter().sum::<u64>();
@@ -92,7 +94,7 @@ impl Least {
         let is_sparse = !needs.full && !needs.degrees && !needs.shared;
         let sparse = if is_sparse {
             let dense = dense_bytes(needs, extent, workers);
-            sparse::memory_bytes(needs, extent, Limits::scarce(vertices), (workers, dense))
+            sparse::memory_bytes(needs, extent, Limits::scarce(vertices), workers, dense)
         } else {
             0
         };
@@ -102,7 +104,7 @@ impl Least {
             + asynchronous_bytes
             + vertices * needs.signal
             + list_bytes(needs, vertices);
-        let windowed = tables + with_sums(SUMS_PER_WORKER_IF_KEPT) + window * needs.signal;
+        let windowed = tables + with_sums(SUMS_PER_WORKER_IF_SPILLED) + window * needs.signal;
         let least_saved = if is_sparse { resident / LEAST_SAVED_BY_WINDOWS } else { 1 };
         let saves = windowed + least_saved <= resident;
         let is_allowed = !asynchronous && !needs.shared;
@@ -119,8 +121,8 @@ impl Plan {
         workers: usize,
     ) -> u64 {
         // Supersteps may take the place of sweeps, except for full programs.
-        let least = Least::new(needs, extent, asynchronous && needs.full, workers as u64);
-        least.windowed.unwrap_or(least.resident)
+        let minimum = Minimum::new(needs, extent, asynchronous && needs.full, workers as u64);
+        minimum.windowed.unwrap_or(minimum.resident)
     }
 
     /// A budget, in bytes beyond those of the process, that keeps the arrays of all vertices in
@@ -134,17 +136,14 @@ impl Plan {
         let workers = workers as u64;
         let dense = sparse::reading_bytes(extent, workers) + sum_bytes(needs, extent, workers);
         let ample = Limits::ample(extent.vertices);
-        let least = Least::new(needs, extent, asynchronous, workers);
-        let sparse = if needs.full {
-            0
-        } else {
-            sparse::memory_bytes(needs, extent, ample, (workers, dense))
-        };
+        let minimum = Minimum::new(needs, extent, asynchronous, workers);
+        let sparse =
+            if needs.full { 0 } else { sparse::memory_bytes(needs, extent, ample, workers, dense) };
         let arrays: u64 = needs.of_vertices(extent.vertices, extent.weighted).iter().sum();
         // A second read in flight of every worker comes before the arrays.
         let second = workers * extent.largest_unit();
-        (least.resident - least.sparse)
-            + sparse.max(least.sparse)
+        (minimum.resident - minimum.sparse)
+            + sparse.max(minimum.sparse)
             + needs.exchange
             + arrays
             + second
@@ -161,14 +160,14 @@ impl Plan {
         workers: usize,
         budget: &Budget,
     ) -> Result<Self> {
-        let of_mode = |asynchronous| Self::of_mode(needs, extent, asynchronous, workers, budget);
+        let plan = |asynchronous| Self::of_mode(needs, extent, asynchronous, workers, budget);
         if !asynchronous || needs.full {
-            return of_mode(asynchronous);
+            return plan(asynchronous);
         }
         // A sweep visits whole blocks, however few of their vertices signal. If sparse supersteps
         // or unpacked edges do not fit beside sweeps, but without them, supersteps visit fewer
         // edges.
-        let (sweeps, supersteps) = (of_mode(true), of_mode(false)?);
+        let (sweeps, supersteps) = (plan(true), plan(false)?);
         let is_as_good = |plan: &Self| {
             (plan.sparse.is_some() || supersteps.sparse.is_none())
                 && (plan.unpacked || !supersteps.unpacked)
@@ -186,30 +185,30 @@ impl Plan {
     ) -> Result<Self> {
         let (vertices, workers, weighted) = (extent.vertices, workers as u64, extent.weighted);
         let (largest, packed) = (extent.largest_unit(), extent.packed());
-        let least = Least::new(needs, extent, asynchronous, workers);
-        let windowed = least.windowed.filter(|_| least.resident > budget.limit());
-        let (mut plan, mut spare) = Self::smallest(windowed.unwrap_or(least.resident), budget)?;
+        let minimum = Minimum::new(needs, extent, asynchronous, workers);
+        let windowed = minimum.windowed.filter(|_| minimum.resident > budget.limit());
+        let (mut plan, mut spare) = Self::smallest(windowed.unwrap_or(minimum.resident), budget)?;
         plan.asynchronous = asynchronous;
         if windowed.is_some() {
-            let of_interval = vertices.min(extent.interval()) * needs.signal;
-            plan.source_window = Some(widest_window(extent, of_interval, &mut spare) as usize);
+            let signal_bytes = vertices.min(extent.interval()) * needs.signal;
+            plan.source_window = Some(widest_window(extent, signal_bytes, &mut spare) as usize);
         } else {
             // `first_that_fits` takes them for sparse supersteps.
-            spare += least.sparse;
+            spare += minimum.sparse;
         }
         if is_pinned(extent, workers) {
             plan.pinned_bytes = packed;
         }
         let to_pin = packed - plan.pinned_bytes;
         let dense = dense_bytes(needs, extent, workers);
-        let sparse_bytes = |limits| sparse::memory_bytes(needs, extent, limits, (workers, dense));
+        let sparse_bytes = |limits| sparse::memory_bytes(needs, extent, limits, workers, dense);
         let ample = Limits::ample(vertices);
         let limits = [ample, Limits::scarce(vertices)].map(|limits| (limits, sparse_bytes(limits)));
         let may_be_sparse = !needs.full && windowed.is_none();
         // If everything fits, each unit is read only once, so more reads in flight come last.
         let vertex_bytes: u64 = needs.of_vertices(vertices, weighted).iter().sum();
-        let sparse_most = if may_be_sparse { limits[0].1 } else { 0 };
-        let all_fits = vertex_bytes + to_pin + sparse_most + needs.exchange <= spare;
+        let max_sparse_bytes = if may_be_sparse { limits[0].1 } else { 0 };
+        let all_fits = vertex_bytes + to_pin + max_sparse_bytes + needs.exchange <= spare;
         let mut take = |bytes: u64| take(&mut spare, bytes);
         // Sparse supersteps come first because they read little: hundreds of supersteps with small
         // frontiers take a tenth of the time.
@@ -227,44 +226,49 @@ impl Plan {
         if all_fits && take(to_pin) {
             plan.pinned_bytes = packed;
         }
-        let may_read_more = all_fits || plan.reads > READS.0 as usize;
-        while may_read_more && (plan.reads as u64) < READS.1 && take(workers * largest) {
+        let may_read_more = all_fits || plan.reads > MIN_READS as usize;
+        while may_read_more && (plan.reads as u64) < MAX_READS && take(workers * largest) {
             plan.reads += 1;
         }
         if !all_fits {
-            let more = spare.min(to_pin);
-            plan.pinned_bytes += more;
-            spare -= more;
+            let pinned_bytes = spare.min(to_pin);
+            plan.pinned_bytes += pinned_bytes;
+            spare -= pinned_bytes;
         }
         plan.total_bytes = budget.limit() - spare;
-        let has_vertices = plan.states_resident
-            && plan.source_window.is_none()
-            && (plan.degrees_resident || !needs.degrees);
+        plan.allow_unpacked(needs, extent, budget);
+        Ok(plan)
+    }
+
+    /// Allows unpacked edges if they fit in the budget beside the arrays of vertices.
+    fn allow_unpacked(&mut self, needs: &Needs, extent: &Extent, budget: &Budget) {
+        let has_vertices = self.states_resident
+            && self.source_window.is_none()
+            && (self.degrees_resident || !needs.degrees);
         let unpacked = Self::unpacked_bytes(needs, extent).filter(|bytes| *bytes <= budget.limit());
         // A process that owns only some intervals cannot unpack: unpacked edges are those into all
         // intervals.
         if let Some(bytes) = unpacked.filter(|_| has_vertices && !needs.shared) {
-            plan.unpacked = true;
-            plan.total_bytes = plan.total_bytes.max(bytes);
+            self.unpacked = true;
+            self.total_bytes = self.total_bytes.max(bytes);
         }
-        Ok(plan)
     }
 
     /// Bytes while vertices signal along unpacked edges, when no packed edges are in memory; `None`
     /// if that is impossible.
     pub(crate) fn unpacked_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
         // An ordered traversal has no signals for a next superstep.
-        let (own, signals) = match (needs.ordered, needs.commutes && !needs.full) {
+        let (edge_bytes, signals) = match (needs.ordered, needs.commutes && !needs.full) {
             (true, _) => (worklist::memory_bytes(extent)?, 1),
             (false, true) => (unpacked_bytes(needs, extent)?, 2),
             (false, false) => return None,
         };
-        let of_vertex = signals * needs.signal + needs.state + if needs.degrees { 8 } else { 0 };
+        let vertex_bytes = signals * needs.signal + needs.state + if needs.degrees { 8 } else { 0 };
         Some(
             tables(needs, extent)
-                + extent.vertices * of_vertex
+                + extent.vertices * vertex_bytes
                 + EdgesBySource::reading_bytes(extent)
-                + own,
+                + edge_bytes,
         )
     }
 
@@ -273,7 +277,7 @@ impl Plan {
         budget.require(minimum, PURPOSE)?;
         let plan = Self {
             asynchronous: false,
-            reads: READS.0 as usize,
+            reads: MIN_READS as usize,
             source_window: None,
             states_resident: false,
             next_resident: false,
@@ -304,42 +308,46 @@ impl Plan {
     /// Bytes of the reservation that a run over shards is likely to fill if it reads `read`
     /// different bytes of edges. The run fills less than it reserves: few reads are in flight if
     /// most units are pinned, only arrays on disk need windows, and a growing list may be half
-    /// empty. One of several processes fills only the states of its `own` vertices.
+    /// empty. One of several processes fills only the states of its `own_vertices`.
     pub fn likely_bytes(
         &self,
         needs: &Needs,
         extent: &Extent,
         workers: usize,
-        own: u64,
+        own_vertices: u64,
         read: u64,
     ) -> u64 {
         let (workers, vertices) = (workers as u64, extent.vertices);
         let [_, next, degrees] = needs.of_vertices(vertices, extent.weighted);
-        let states = own * needs.state;
+        let states = own_vertices * needs.state;
         let resident = [self.states_resident, self.next_resident, self.degrees_resident];
-        let kept = |(bytes, kept): (u64, bool)| if kept { bytes } else { 0 };
-        let vertex_bytes: u64 = [states, next, degrees].into_iter().zip(resident).map(kept).sum();
+        let bytes_if = |(bytes, counts): (u64, bool)| if counts { bytes } else { 0 };
+        let vertex_bytes: u64 =
+            [states, next, degrees].into_iter().zip(resident).map(bytes_if).sum();
         let signals = self.source_window.map_or(vertices, |window| vertices.min(window as u64))
             * needs.signal;
         let window = vertices.min(extent.interval());
         let [state, signal, degree, external] = needs.windows(window);
-        let paged: u64 =
-            [state, signal, degree].into_iter().zip(resident).map(|(w, r)| kept((w, !r))).sum();
+        let paged: u64 = [state, signal, degree]
+            .into_iter()
+            .zip(resident)
+            .map(|(bytes, is_resident)| bytes_if((bytes, !is_resident)))
+            .sum();
         let sums =
-            if self.source_window.is_some() { SUMS_PER_WORKER_IF_KEPT } else { SUMS_PER_WORKER };
+            if self.source_window.is_some() { SUMS_PER_WORKER_IF_SPILLED } else { SUMS_PER_WORKER };
         let pinned = self.pinned_bytes.min(read);
         let in_flight =
             workers * (self.reads as u64 + units_in_memory(extent)) * extent.largest_unit();
         let in_flight = in_flight.min(read - pinned);
-        let at_edges = sums * extent.interval() * needs.sum + external + extent.unpacked();
-        let of_worker = paged + if read > 0 { at_edges } else { 0 };
+        let edge_buffers = sums * extent.interval() * needs.sum + external + extent.unpacked();
+        let worker_bytes = paged + if read > 0 { edge_buffers } else { 0 };
         let dense = in_flight + workers * extent.unpacked() + sum_bytes(needs, extent, workers);
-        let sparse_bytes = |limits| sparse::likely_bytes(needs, extent, limits, (workers, dense));
+        let sparse_bytes = |limits| sparse::likely_bytes(needs, extent, limits, workers, dense);
         let sparse = self.sparse.filter(|_| read > 0).map_or(0, sparse_bytes);
         let likely = tables(needs, extent) / 2
             + signals
             + vertex_bytes
-            + workers * of_worker
+            + workers * worker_bytes
             + self.exchange_bytes
             + in_flight
             + pinned
@@ -400,7 +408,7 @@ fn is_pinned(extent: &Extent, workers: u64) -> bool {
 
 /// Bytes of the units of all workers.
 fn unit_bytes(extent: &Extent, workers: u64) -> u64 {
-    workers * (READS.0 + units_in_memory(extent)) * extent.largest_unit()
+    workers * (MIN_READS + units_in_memory(extent)) * extent.largest_unit()
 }
 
 /// Units that each worker holds, in addition to those in flight: one of every file.
@@ -408,14 +416,14 @@ fn units_in_memory(extent: &Extent) -> u64 {
     extent.columns().count() as u64 + u64::from(extent.weighted)
 }
 
-/// Vertices of the widest source window, a multiple of the interval. The signals of one interval
-/// are already reserved; those of more intervals come from `spare`. Among widths with equally many
-/// windows, the smallest is chosen.
-fn widest_window(extent: &Extent, of_interval: u64, spare: &mut u64) -> u64 {
-    let affordable = 1 + *spare / of_interval.max(1);
+/// Vertices of the widest source window, a multiple of the interval. The signals of an interval
+/// take `signal_bytes`; those of one interval are already reserved, those of more intervals come
+/// from `spare`. Among widths with equally many windows, the smallest is chosen.
+fn widest_window(extent: &Extent, signal_bytes: u64, spare: &mut u64) -> u64 {
+    let affordable = 1 + *spare / signal_bytes.max(1);
     let windows = extent.intervals().div_ceil(affordable).max(1);
     let intervals = extent.intervals().div_ceil(windows).max(1);
-    *spare -= (intervals - 1) * of_interval;
+    *spare -= (intervals - 1) * signal_bytes;
     intervals << extent.interval_bits
 }
 

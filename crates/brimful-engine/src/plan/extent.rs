@@ -88,11 +88,11 @@ impl Extent {
         let mut extent = Self::of_shards(graph, &shards, weighted);
         let missing = indexes.iter().find(|index| graph.shards(**index).is_none());
         if let Some((missing, forward)) = missing.zip(shards.first()) {
-            let most = Most::of(graph, *missing, forward.edges());
+            let bounds = UpperBounds::of(graph, *missing, forward.edges());
             // Light intervals have one array of sums for all indexes.
-            extent.turns += most.windows - graph.intervals();
-            extent.longest_list += longest_list(graph, *missing).unwrap_or(most.shard);
-            extent.indexes.push(most.index(
+            extent.turns += bounds.windows - graph.intervals();
+            extent.longest_list += longest_list(graph, *missing).unwrap_or(bounds.shard);
+            extent.indexes.push(bounds.index(
                 &IndexExtent::of(forward, graph.connected(), weighted),
                 graph,
                 forward,
@@ -111,16 +111,15 @@ impl Extent {
                     shards[*file].segments()[range.clone()].last().map_or(0, |last| last.window),
                 ) + 1
             };
-            let most: u64 = shard.iter().map(windows).max().unwrap_or(1);
-            turns += if most > 1 { shard.iter().map(windows).sum() } else { 1 };
+            let max_windows: u64 = shard.iter().map(windows).max().unwrap_or(1);
+            turns += if max_windows > 1 { shard.iter().map(windows).sum() } else { 1 };
         }
         let longest = |shards: &&Arc<ShardFile>| {
-            let which = [Index::In, Index::Reverse];
-            let index = which
-                .into_iter()
-                .find(|index| graph.shards(*index).is_some_and(|own| Arc::ptr_eq(own, shards)));
-            let known = index.and_then(|index| longest_list(graph, index));
-            known.unwrap_or_else(|| shards.shard_edges().max().unwrap_or(0))
+            let index = [Index::In, Index::Reverse].into_iter().find(|index| {
+                graph.shards(*index).is_some_and(|of_index| Arc::ptr_eq(of_index, shards))
+            });
+            let recorded = index.and_then(|index| longest_list(graph, index));
+            recorded.unwrap_or_else(|| shards.shard_edges().max().unwrap_or(0))
         };
         Self {
             vertices: graph.connected(),
@@ -270,7 +269,7 @@ fn longest_list(graph: &Graph, index: Index) -> Option<u64> {
 }
 
 /// Upper bounds of the size of an index, from the rules by which shards are cut.
-struct Most {
+struct UpperBounds {
     edges: u64,
     /// Edges of the largest shard, and its windows.
     shard: u64,
@@ -278,7 +277,7 @@ struct Most {
     windows: u64,
 }
 
-impl Most {
+impl UpperBounds {
     /// Maximum bytes of an edge in any codec.
     const EDGE_BYTES: u64 = 12;
 

@@ -188,8 +188,8 @@ impl<'e> Setting<'e> {
         let traffic = |part: Part| {
             EDGE_TRAFFIC * part.edges + part.vertices * 2 * (needs.state + needs.signal)
         };
-        let own = cluster.map_or(whole, |cluster| cluster.busiest(traffic));
-        let share = own.edges as f64 / whole.edges.max(1) as f64;
+        let busiest = cluster.map_or(whole, |cluster| cluster.busiest(traffic));
+        let share = busiest.edges as f64 / whole.edges.max(1) as f64;
         let packed = (share * extent.packed() as f64) as u64;
         let streamed = 1.0 - plan.pinned_bytes as f64 / packed.max(1) as f64;
         // A unit is read once for each window that has sources in it.
@@ -198,11 +198,11 @@ impl<'e> Setting<'e> {
             packed as f64 * (1.0 + (windows - 1) as f64 * index.reach)
         };
         let edges = extent.indexes.iter().map(of_index).sum::<f64>() * share * streamed.max(0.0);
-        let [states, next] = plan.paged_bytes(needs, own.vertices);
+        let [states, next] = plan.paged_bytes(needs, busiest.vertices);
         let sums = plan.spilled_bytes(needs, extent);
         let arrays = windows.saturating_mul(sums).saturating_add(states + next);
         let has_degrees = plan.degrees_resident || !needs.degrees;
-        let degrees = if has_degrees { 0 } else { own.vertices * DEGREE_BYTES };
+        let degrees = if has_degrees { 0 } else { busiest.vertices * DEGREE_BYTES };
         // A program that reads one index at a time may end before it has read all indexes, or
         // without a superstep.
         let first = first_indexes as f64 / extent.indexes.len().max(1) as f64;
@@ -211,19 +211,19 @@ impl<'e> Setting<'e> {
         let in_memory = Plan::in_memory_bytes(needs, extent, asynchronous, workers);
         // The many supersteps of a wide graph take a tenth of the time along unpacked edges.
         let unpacked = Plan::unpacked_bytes(needs, extent).filter(|_| steps.wide).unwrap_or(0);
-        let likely = plan.likely_bytes(needs, extent, workers, own.vertices, read);
+        let likely = plan.likely_bytes(needs, extent, workers, busiest.vertices, read);
         Ok(Forecast {
             in_memory_bytes: in_memory.max(minimum).max(unpacked),
             memory_bytes: if plan.unpacked { likely.max(unpacked) } else { likely },
             // The caller receives the states of all vertices.
-            result_bytes: if plan.states_resident { own.vertices * needs.state } else { 0 },
+            result_bytes: if plan.states_resident { busiest.vertices * needs.state } else { 0 },
             scratch_bytes: states + next + if steps.supersteps == 0 { 0 } else { sums },
             read_once_bytes: plan.pinned_bytes.min(read),
             read_bytes: arrays.saturating_add(edges as u64 + degrees),
             written_bytes: arrays,
             traffic_bytes: match cluster {
-                None => traffic(own),
-                Some(cluster) => cluster.of_machine(workers, traffic(own), traffic(whole)),
+                None => traffic(busiest),
+                Some(cluster) => cluster.of_machine(workers, traffic(busiest), traffic(whole)),
             },
             exchange: exchange.map(|exchange| exchange.in_memory(plan.exchange_bytes)),
             ..self.empty(minimum, steps)
@@ -240,24 +240,25 @@ impl<'e> Setting<'e> {
         let exchange =
             self.cluster.map(|cluster| ExchangeForecast::of(cluster, &whole, needs.state));
         let message = self.cluster.map_or(0, |cluster| cluster.max_vertices() * needs.state);
-        let shared = exchange.map_or(0, |one| one.memory_bytes);
+        let shared = exchange.map_or(0, |exchange| exchange.memory_bytes);
         let minimum = self.min_of_lists(&needs.with_exchange(message));
         let budget = self.budget(minimum);
-        let room = (extent, workers, budget.limit());
-        let (needs, shared) = &gather::needs_of_exchange(*needs, (message, shared), room);
+        let limit = budget.limit();
+        let (needs, shared) =
+            &gather::needs_of_exchange(*needs, message, shared, extent, workers, limit);
         let plan = gather::GatherPlan::new(needs, extent, workers, &budget)?;
         let states = extent.vertices * needs.state;
         let edge = if plan.unpacked { UNPACKED_LIST_TRAFFIC } else { LIST_TRAFFIC };
         let traffic = |part: Part| edge * part.edges;
-        let own = self.cluster.map_or(whole, |cluster| cluster.busiest(traffic));
-        let share = own.edges as f64 / whole.edges.max(1) as f64;
+        let busiest = self.cluster.map_or(whole, |cluster| cluster.busiest(traffic));
+        let share = busiest.edges as f64 / whole.edges.max(1) as f64;
         let spilled = (share * plan.spilled_bytes(extent) as f64) as u64;
         let scratch = plan.array_bytes(needs, extent) + spilled;
         let in_shards = 1.0 - plan.spilled_edges(extent) as f64 / extent.edges().max(1) as f64;
         let packed = (share * extent.packed() as f64) as u64;
         let pinned = if plan.unpacked { packed } else { plan.pinned_bytes.min(packed) };
         // A process does not see the new states of others within a superstep.
-        let parts = plan.items(extent) * self.cluster.map_or(1, |one| one.crew.workers);
+        let parts = plan.items(extent) * self.cluster.map_or(1, |cluster| cluster.crew.workers);
         let steps = match needs.settles && parts > 1 {
             true => {
                 let with = |(of_run, of_part): (f64, f64)| of_run + of_part * parts as f64;
@@ -276,8 +277,10 @@ impl<'e> Setting<'e> {
             written_bytes: if plan.resident { 0 } else { states },
             traffic_bytes: spilled
                 + match self.cluster {
-                    None => traffic(own),
-                    Some(cluster) => cluster.of_machine(self.workers, traffic(own), traffic(whole)),
+                    None => traffic(busiest),
+                    Some(cluster) => {
+                        cluster.of_machine(self.workers, traffic(busiest), traffic(whole))
+                    }
                 },
             exchange: exchange.map(|exchange| exchange.in_memory(*shared)),
             // With states on disk, the number of supersteps depends on the order of hubs.
@@ -297,9 +300,10 @@ impl<'e> Setting<'e> {
         let Self { extent, workers, .. } = *self;
         let arrays = scanning.max(after);
         let minimum = arrays + Scan::minimum_bytes(extent, workers);
-        let left = self.limit.max(minimum) - arrays;
-        let pinned = left.saturating_sub(Scan::minimum_bytes(extent, workers)).min(extent.packed());
-        let scan = Scan::likely_bytes(extent, left, workers);
+        let spare = self.limit.max(minimum) - arrays;
+        let pinned =
+            spare.saturating_sub(Scan::minimum_bytes(extent, workers)).min(extent.packed());
+        let scan = Scan::likely_bytes(extent, spare, workers);
         Forecast {
             memory_bytes: after.max(scanning + scan),
             result_bytes,

@@ -102,8 +102,11 @@ fn unpacked_bytes(needs: &GatherNeeds, extent: &Extent) -> Option<u64> {
 /// budget has room, with those of memory that they share. Returns the latter too.
 pub(crate) fn needs_of_exchange(
     needs: GatherNeeds,
-    (message, shared): (u64, u64),
-    (extent, workers, limit): (&Extent, u64, u64),
+    message: u64,
+    shared: u64,
+    extent: &Extent,
+    workers: u64,
+    limit: u64,
 ) -> (GatherNeeds, u64) {
     let with = needs.with_exchange(message + shared);
     if GatherPlan::minimum_bytes(&with, extent, workers) <= limit {

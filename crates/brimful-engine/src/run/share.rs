@@ -92,12 +92,12 @@ impl<P: Program> ShardRun<'_, P> {
             let partials = partials.into_iter().map(|(_, partial)| partial).collect();
             return Ok(ExchangedSuperstep { partials, activity, list });
         };
-        let own = division.own_vertices();
+        let own_vertices = division.own_vertices();
         let mut activity = activity;
         if let (Some(map), Some(list)) = (&mut activity, &list) {
-            mark::<P>(map, &self.signals, own.clone(), Some(list));
+            mark::<P>(map, &self.signals, own_vertices.clone(), Some(list));
         }
-        let list = self.listed(own.clone(), &partials, list);
+        let list = self.listed(own_vertices.clone(), &partials, list);
         let report = SuperstepReport {
             position: [self.globals.superstep, self.globals.round],
             swept: self.swept - self.swept_before,
@@ -105,22 +105,23 @@ impl<P: Program> ShardRun<'_, P> {
             partials,
         };
         let packed = list.as_ref().map(|list| self.packed(list));
-        let signals = packed.as_deref().unwrap_or(bytemuck::cast_slice(&self.signals[own]));
+        let signals =
+            packed.as_deref().unwrap_or(bytemuck::cast_slice(&self.signals[own_vertices]));
         let contributions =
             division.all_gather(&report.to_bytes(), signals, &context.resources.job)?;
         let reports = reports(&contributions, report.position)?;
         // A sparse superstep begins with the list of all vertices that signal, ascending.
         let is_listed =
-            self.sparse.is_some() && reports.iter().all(|one| one.form == LISTED_SIGNALS);
+            self.sparse.is_some() && reports.iter().all(|report| report.form == LISTED_SIGNALS);
         let mut listed = Vec::new();
         // The observer receives no signals.
-        for (index, one) in reports.iter().enumerate().filter(|_| !division.observes()) {
+        for (index, report) in reports.iter().enumerate().filter(|_| !division.observes()) {
             let part = if division.is_own(index) {
                 list.as_deref().unwrap_or_default().into()
             } else {
                 let (vertices, bytes) =
                     (division.vertices(index), (*contributions[index].signals).as_ref());
-                let part = take_in::<P>(&mut self.signals, vertices.clone(), one.form, bytes)?;
+                let part = take_in::<P>(&mut self.signals, vertices.clone(), report.form, bytes)?;
                 if let Some(map) = &mut activity {
                     mark::<P>(map, &self.signals, vertices, part.as_deref());
                 }
@@ -130,11 +131,11 @@ impl<P: Program> ShardRun<'_, P> {
                 listed.extend_from_slice(&part);
             }
         }
-        for theirs in &reports {
-            self.swept_before += theirs.swept;
+        for report in &reports {
+            self.swept_before += report.swept;
         }
         self.swept = self.swept_before;
-        let partials = reports.into_iter().flat_map(|one| one.partials);
+        let partials = reports.into_iter().flat_map(|report| report.partials);
         Ok(ExchangedSuperstep {
             partials: partials.map(|(_, partial)| partial).collect(),
             activity,
@@ -160,8 +161,8 @@ impl<P: Program> ShardRun<'_, P> {
         list: Option<Vec<u64>>,
     ) -> Option<Vec<u64>> {
         let count: u64 = partials.iter().map(|(_, partial)| partial.signalling).sum();
-        let of_signal = size_of::<SignalOf<P>>() as u64;
-        if P::MODE == Mode::Full || count * (8 + of_signal) >= own.len() as u64 * of_signal {
+        let signal_bytes = size_of::<SignalOf<P>>() as u64;
+        if P::MODE == Mode::Full || count * (8 + signal_bytes) >= own.len() as u64 * signal_bytes {
             return None;
         }
         list.or_else(|| {

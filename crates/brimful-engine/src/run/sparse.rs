@@ -97,9 +97,16 @@ impl<P: Program> ShardRun<'_, P> {
                 let start = interval * window + first as usize;
                 let (signals, globals) = (&mut self.signals[start..], &self.globals);
                 states.update_part(start..start + len as usize, &mut buffer, |states| {
-                    let arrays = (states, signals);
-                    let known = (globals, &mut partial);
-                    context.collect_targets(start as u64, near, arrays, known, &mut list)
+                    let start = start as u64;
+                    context.collect_targets(
+                        start,
+                        near,
+                        states,
+                        signals,
+                        globals,
+                        &mut partial,
+                        &mut list,
+                    )
                 })??;
             }
             partials.push((interval, partial));
@@ -129,8 +136,10 @@ impl<P: Program> RunContext<'_, P> {
         &self,
         start: u64,
         target_sums: &[(u32, SumOf<P>)],
-        (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
-        (globals, partial): (&Globals<P::Aggregate>, &mut Partial<P::Aggregate>),
+        states: &mut [P::State],
+        signals: &mut [SignalOf<P>],
+        globals: &Globals<P::Aggregate>,
+        partial: &mut Partial<P::Aggregate>,
         list: &mut Vec<u64>,
     ) -> Result<()> {
         let listed = list.len();
@@ -139,20 +148,27 @@ impl<P: Program> RunContext<'_, P> {
             let (degree, strength) = self.degrees.of(id);
             Vertex { id, degree, strength, external: 0 }
         };
-        let known = (globals, self.thresholds);
         if let Some(batched) = self.program.batched() {
-            let arrays = (states, &mut *signals);
-            collect_target_sums(batched, target_sums, arrays, vertex, known, partial)?;
-            let says = |target: &u32| signals[*target as usize] != P::Combiner::SILENCE;
-            let speakers = target_sums.iter().map(|(target, _)| *target).filter(says);
-            list.extend(speakers.map(|target| start + u64::from(target)));
+            collect_target_sums(
+                batched,
+                target_sums,
+                states,
+                &mut *signals,
+                vertex,
+                globals,
+                self.thresholds,
+                partial,
+            )?;
+            let signalled = |target: &u32| signals[*target as usize] != P::Combiner::SILENCE;
+            let targets = target_sums.iter().map(|(target, _)| *target).filter(signalled);
+            list.extend(targets.map(|target| start + u64::from(target)));
         } else {
             for &(target, sum) in target_sums {
-                let (place, vertex) = (target as usize, vertex(target));
-                let state = &mut states[place];
+                let (at, vertex) = (target as usize, vertex(target));
+                let state = &mut states[at];
                 let signal =
                     turn(self.program, vertex, state, sum, globals, self.thresholds, partial);
-                signals[place] = signal;
+                signals[at] = signal;
                 if signal != P::Combiner::SILENCE {
                     list.push(vertex.id);
                 }

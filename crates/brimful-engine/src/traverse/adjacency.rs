@@ -33,7 +33,7 @@ pub struct Adjacency {
 /// The sources that one thread unpacks.
 struct Part<'p> {
     /// For each source the position of its next edge.
-    places: &'p mut [u32],
+    next: &'p mut [u32],
     /// The position of the first edge.
     first: u32,
     targets: &'p mut [u32],
@@ -43,14 +43,14 @@ struct Part<'p> {
 impl Part<'_> {
     /// Adds the edges that are counted; false if there are more than were counted.
     fn add(&mut self, edges: &EdgeBatch<'_>, is_counted: impl Fn(EdgeOfSource) -> bool) -> bool {
-        let Self { places, first, targets, weights } = self;
+        let Self { next, first, targets, weights } = self;
         edges.all(|edge| {
             if !is_counted(edge) {
                 return true;
             }
-            let place = &mut places[edge.at];
-            let at = (*place - *first) as usize;
-            *place += 1;
+            let position = &mut next[edge.at];
+            let at = (*position - *first) as usize;
+            *position += 1;
             let Some(target) = targets.get_mut(at) else { return false };
             *target = edge.target as u32;
             match weights {
@@ -87,22 +87,23 @@ impl Adjacency {
         let types =
             indexes.iter().flat_map(|shards| shards.segments()).map(|segment| segment.weight_type);
         let width = weighted.then_some(weight_bytes(types));
-        let all = EdgesBySource::new(graph, indexes, weighted, resources);
+        let by_source = EdgesBySource::new(graph, indexes, weighted, resources);
         let is_counted = |edge: EdgeOfSource| self_loops || edge.source != edge.target;
         // The first entry stays zero.
         let mut starts: HugeArray<u32> = HugeArray::zeroed(graph.connected() as usize + 1);
-        let counts = split(&mut starts[1..], all.ranges()).map(|counts| (counts, 0_u64));
-        let counted = all.for_each(counts, false, |(counts, found), edges| {
+        let counts = split(&mut starts[1..], by_source.ranges()).map(|counts| (counts, 0_u64));
+        let counted = by_source.for_each(counts, false, |(counts, visited), edges| {
             edges.all(|edge| {
                 counts[edge.at] += u32::from(is_counted(edge));
-                *found += 1;
+                *visited += 1;
                 true
             })
         })?;
-        let (expected, found) = (all.edges(), counted.iter().map(|(_, found)| *found).sum::<u64>());
-        if found != expected {
+        let (expected, visited) =
+            (by_source.edges(), counted.iter().map(|(_, visited)| *visited).sum::<u64>());
+        if visited != expected {
             let what =
-                format!("expected {expected} edges of the sources of segments, found {found}");
+                format!("expected {expected} edges of the sources of segments, found {visited}");
             return Err(StoreError::corrupt(graph.path(), 0, what).into());
         }
         let mut edges = 0;
@@ -115,26 +116,30 @@ impl Adjacency {
             Some(4) => EdgeWeights::F32(HugeArray::zeroed(edges as usize)),
             Some(_) => EdgeWeights::F64(HugeArray::zeroed(edges as usize)),
         };
-        let places: Vec<_> = split(&mut starts[1..], all.ranges()).collect();
-        let firsts: Vec<_> = places.iter().map(|places| places[0]).collect();
+        let next: Vec<_> = split(&mut starts[1..], by_source.ranges()).collect();
+        let firsts: Vec<_> = next.iter().map(|next| next[0]).collect();
         let ends = || {
             let next = firsts.iter().skip(1).map(|first| *first as usize);
             next.chain([edges as usize])
         };
         let weights_of: Vec<_> = match &mut weights {
             EdgeWeights::None => firsts.iter().map(|_| EdgeWeights::None).collect(),
-            EdgeWeights::F32(all) => split_at_ends(all, ends()).map(EdgeWeights::F32).collect(),
-            EdgeWeights::F64(all) => split_at_ends(all, ends()).map(EdgeWeights::F64).collect(),
+            EdgeWeights::F32(weights) => {
+                split_at_ends(weights, ends()).map(EdgeWeights::F32).collect()
+            }
+            EdgeWeights::F64(weights) => {
+                split_at_ends(weights, ends()).map(EdgeWeights::F64).collect()
+            }
         };
         let targets_of = split_at_ends(&mut targets, ends());
-        let parts = places.into_iter().zip(&firsts).zip(targets_of).zip(weights_of);
-        let parts = parts.map(|(((places, first), targets), weights)| Part {
-            places,
+        let parts = next.into_iter().zip(&firsts).zip(targets_of).zip(weights_of);
+        let parts = parts.map(|(((next, first), targets), weights)| Part {
+            next,
             first: *first,
             targets,
             weights,
         });
-        all.for_each(parts, weighted, |part, edges| part.add(&edges, is_counted))?;
+        by_source.for_each(parts, weighted, |part, edges| part.add(&edges, is_counted))?;
         // Each entry has advanced to the first edge of the next source.
         Ok(Self { starts, targets, weights })
     }

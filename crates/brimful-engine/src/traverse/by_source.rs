@@ -69,7 +69,7 @@ impl<'e> EdgesBySource<'e> {
         Self {
             ranges: even_ranges(&indexes, graph.connected() as usize, readers.len() + 1),
             edges: indexes.iter().map(|shards| shards.edges()).sum(),
-            shards: Shards::new(graph, indexes, (weighted, 0), &ALL_INTERVALS),
+            shards: Shards::new(graph, indexes, weighted, 0, &ALL_INTERVALS),
             resources,
             _readers: readers,
         }
@@ -109,8 +109,8 @@ impl<'e> EdgesBySource<'e> {
                 Ok::<_, Error>(())
             })
         })?;
-        let taken = parts.into_iter().map(Mutex::into_inner);
-        Ok(taken.map(|part| part.unwrap_or_else(PoisonError::into_inner)).collect())
+        let parts = parts.into_iter().map(Mutex::into_inner);
+        Ok(parts.map(|part| part.unwrap_or_else(PoisonError::into_inner)).collect())
     }
 }
 
@@ -120,18 +120,19 @@ impl EdgeBatch<'_> {
     #[inline]
     pub fn all(&self, mut edge: impl FnMut(EdgeOfSource) -> bool) -> bool {
         let (start, count) = (self.sources.start, self.sources.len());
-        let mut own = |source: u64, target: usize, weight: f64| {
+        let mut edge_of_thread = |source: u64, target: usize, weight: f64| {
             let source = source as usize;
             let at = source.wrapping_sub(start);
             let target = self.first_target + target;
             at >= count || edge(EdgeOfSource { at, source, target, weight })
         };
         if self.edges.weights.is_empty() {
-            return self.edges.all(|source, target| own(source, target, 1.0));
+            return self.edges.all(|source, target| edge_of_thread(source, target, 1.0));
         }
         let mut weights = self.edges.weights.iter();
-        self.edges
-            .all(|source, target| weights.next().is_some_and(|weight| own(source, target, *weight)))
+        self.edges.all(|source, target| {
+            weights.next().is_some_and(|weight| edge_of_thread(source, target, *weight))
+        })
     }
 }
 

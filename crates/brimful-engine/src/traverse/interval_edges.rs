@@ -27,9 +27,18 @@ pub(crate) struct IntervalEdges<'b> {
 
 /// Sources and targets of a batch.
 pub(crate) enum Ends<'b> {
-    /// Edges of a segment, which may be corrupt: bits of a target, and the number of
-    /// vertices of the graph and of the interval.
-    Keys { base: u64, keys: Keys<'b>, bits: u32, bounds: (u64, usize) },
+    /// Edges of a segment, which may be corrupt.
+    Keys {
+        /// The source of an edge is this plus the high bits of its key.
+        base: u64,
+        keys: Keys<'b>,
+        /// Low bits of a key, which hold the target.
+        bits: u32,
+        /// Number of vertices of the graph.
+        vertices: u64,
+        /// Number of vertices of the interval.
+        targets: usize,
+    },
     /// Spilled edges.
     Pairs(&'b [Pair]),
 }
@@ -40,7 +49,7 @@ impl IntervalEdges<'_> {
     #[inline]
     pub(crate) fn all(&self, mut edge: impl FnMut(u64, usize) -> bool) -> bool {
         match &self.ends {
-            Ends::Keys { base, keys, bits, bounds: (vertices, targets) } => {
+            Ends::Keys { base, keys, bits, vertices, targets } => {
                 let mask = (1_u32 << bits) - 1;
                 keys.iter().all(|key| {
                     let (source, target) = (base + u64::from(key >> bits), (key & mask) as usize);
@@ -74,7 +83,7 @@ impl Reader {
         job: &Job,
         batch: &mut dyn FnMut(IntervalEdges<'_>) -> bool,
     ) -> Result<u64> {
-        spill.each(part, job, (&mut self.pairs, &mut self.weights), batch)
+        spill.each(part, job, &mut self.pairs, &mut self.weights, batch)
     }
 }
 
@@ -93,7 +102,8 @@ impl Shards {
     pub(crate) fn new(
         graph: &Graph,
         files: Vec<Arc<ShardFile>>,
-        (weighted, pinned_bytes): (bool, u64),
+        weighted: bool,
+        pinned_bytes: u64,
         owned: &std::ops::Range<usize>,
     ) -> Self {
         Self {
@@ -156,7 +166,8 @@ impl Shards {
         reader: &mut Reader,
         batch: &mut dyn FnMut(IntervalEdges<'_>) -> bool,
     ) -> Result<u64> {
-        let (bits, bounds) = (self.bits, (self.vertices as u64, self.window(interval).len()));
+        let (vertices, targets) = (self.vertices as u64, self.window(interval).len());
+        let bits = self.bits;
         let (unpack, mut edges) = (Unpack::fastest(), 0);
         let Reader { spares, plain, .. } = reader;
         spares.resize_with(self.files.len(), Default::default);
@@ -177,7 +188,8 @@ impl Shards {
                 };
                 shards.decode(index, (unit, weights), unpack, plain, |base, keys, weights| {
                     let weights = if weighted { &weights[..keys.len()] } else { &[] };
-                    batch(IntervalEdges { ends: Ends::Keys { base, keys, bits, bounds }, weights })
+                    let ends = Ends::Keys { base, keys, bits, vertices, targets };
+                    batch(IntervalEdges { ends, weights })
                 })?;
                 edges += u64::from(segment.edges);
             }

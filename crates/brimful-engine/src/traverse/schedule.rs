@@ -10,9 +10,11 @@ use brimful_graph::read::shards::Segment;
 
 use crate::traverse::residency::PinnedIndex;
 
-/// Minimum and maximum number of edges of an item of light intervals; a vertex counts as an edge.
-/// Small items let workers end together; large ones read whole units.
-const ITEM_EDGES: (u64, u64) = (1 << 16, 1 << 21);
+/// Minimum number of edges of an item of light intervals; a vertex counts as an edge. Large items
+/// read whole units.
+const MIN_ITEM_EDGES: u64 = 1 << 16;
+/// Maximum number of edges of an item of light intervals: small items let workers end together.
+const MAX_ITEM_EDGES: u64 = 1 << 21;
 /// Number of items of a graph of medium size.
 const ITEMS: u64 = 64;
 
@@ -32,6 +34,14 @@ pub(crate) struct Item {
     /// Position among the items of a heavy interval, and their number.
     pub(crate) turn: usize,
     pub(crate) turns: usize,
+}
+
+/// An item of light intervals that may get more of them.
+struct OpenItem {
+    first_interval: usize,
+    first_step: usize,
+    /// Number of edges and vertices.
+    weight: u64,
 }
 
 /// A heavy interval or a run of light ones: its intervals, and its items.
@@ -68,7 +78,7 @@ impl Schedule {
         interval_bits: u32,
     ) -> Self {
         let edges: u64 = files.iter().map(|file| file.shards().edges()).sum();
-        let enough = (edges / ITEMS).clamp(ITEM_EDGES.0, ITEM_EDGES.1);
+        let item_weight = (edges / ITEMS).clamp(MIN_ITEM_EDGES, MAX_ITEM_EDGES);
         let mut schedule = Self {
             steps: Vec::new(),
             items: Vec::new(),
@@ -77,8 +87,7 @@ impl Schedule {
             intervals,
         };
         let mut next = vec![0; files.len()];
-        // The first interval and step of the open item of light intervals, and its weight.
-        let mut light: Option<(usize, usize, u64)> = None;
+        let mut light: Option<OpenItem> = None;
         for interval in 0..owned.end {
             let shards = files.iter().zip(&mut next).enumerate().map(|(file, (resident, next))| {
                 let segments = resident.shards().segments();
@@ -92,25 +101,33 @@ impl Schedule {
             if interval < owned.start {
                 continue;
             }
-            let of = |file: usize, segment: usize| &files[file].shards().segments()[segment];
-            let heavy = shards.iter().any(|(file, range)| of(*file, range.end - 1).window > 0);
+            let segment_of =
+                |file: usize, segment: usize| &files[file].shards().segments()[segment];
+            let heavy =
+                shards.iter().any(|(file, range)| segment_of(*file, range.end - 1).window > 0);
             let splits = |(file, range): &(usize, Range<usize>)| {
-                of(*file, range.start).begins_unit || files[*file].is_pinned(range.start)
+                segment_of(*file, range.start).begins_unit || files[*file].is_pinned(range.start)
             };
-            let full = light.is_some_and(|(_, _, weight)| weight >= enough)
+            let full = light.as_ref().is_some_and(|item| item.weight >= item_weight)
                 && shards.first().is_none_or(splits);
             if heavy || full {
                 schedule.close(&mut light, interval);
             }
             if heavy {
-                schedule.push_windows(interval, &shards, of);
+                schedule.push_windows(interval, &shards, segment_of);
                 continue;
             }
-            let (_, _, weight) = light.get_or_insert((interval, schedule.steps.len(), 0));
-            *weight += 1 << interval_bits;
+            let item = light.get_or_insert(OpenItem {
+                first_interval: interval,
+                first_step: schedule.steps.len(),
+                weight: 0,
+            });
+            item.weight += 1 << interval_bits;
             for (file, range) in shards {
-                *weight +=
-                    range.clone().map(|segment| u64::from(of(file, segment).edges)).sum::<u64>();
+                item.weight += range
+                    .clone()
+                    .map(|segment| u64::from(segment_of(file, segment).edges))
+                    .sum::<u64>();
                 schedule.steps.extend(range.map(|segment| SegmentRef { interval, file, segment }));
             }
         }
@@ -151,9 +168,10 @@ impl Schedule {
     }
 
     /// Ends the open item of light intervals before `interval`.
-    fn close(&mut self, light: &mut Option<(usize, usize, u64)>, interval: usize) {
-        if let Some((first, step, _)) = light.take() {
-            let (intervals, steps) = (first..interval, step..self.steps.len());
+    fn close(&mut self, light: &mut Option<OpenItem>, interval: usize) {
+        if let Some(item) = light.take() {
+            let intervals = item.first_interval..interval;
+            let steps = item.first_step..self.steps.len();
             self.items.push(Item { intervals, steps, turn: 0, turns: 1 });
         }
     }
@@ -162,13 +180,13 @@ impl Schedule {
         &mut self,
         interval: usize,
         shards: &[(usize, Range<usize>)],
-        of: impl Fn(usize, usize) -> &'s Segment,
+        segment_of: impl Fn(usize, usize) -> &'s Segment,
     ) {
         let first = self.items.len();
         for (file, range) in shards {
             for segment in range.clone() {
                 if segment == range.start
-                    || of(*file, segment).window != of(*file, segment - 1).window
+                    || segment_of(*file, segment).window != segment_of(*file, segment - 1).window
                 {
                     let (steps, turn) =
                         (self.steps.len()..self.steps.len(), self.items.len() - first);

@@ -78,7 +78,8 @@ impl<S: Copy + Send> Sparse<S> {
         files: &[PinnedIndex],
         intervals: usize,
         owned: &Range<usize>,
-        (vertices, limits): (u64, Limits),
+        vertices: u64,
+        limits: Limits,
         workers: usize,
     ) -> Result<Self> {
         let mut intervals = segments_of_intervals(files.iter().map(PinnedIndex::shards), intervals);
@@ -137,7 +138,7 @@ impl<S: Copy + Send> Sparse<S> {
         combine: &Combine<'_, P>,
         resources: &Resources,
     ) -> Result<Option<CombinedIntervals<S>>> {
-        let most = self.limits.targets;
+        let max_targets = self.limits.targets;
         // The first intervals have the most edges, so they come last: the superstep may be
         // abandoned before them.
         let intervals = (0..self.intervals.len()).rev();
@@ -161,7 +162,7 @@ impl<S: Copy + Send> Sparse<S> {
                     continue;
                 }
                 let count = target_sums.len() as u64;
-                if reached.fetch_add(count, Ordering::Relaxed) + count > most {
+                if reached.fetch_add(count, Ordering::Relaxed) + count > max_targets {
                     stop.store(true, Ordering::Relaxed);
                 }
                 combined.push((interval, target_sums));
@@ -175,7 +176,7 @@ impl<S: Copy + Send> Sparse<S> {
             let parts = resources.broadcast(work);
             parts.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
         };
-        if reached.into_inner() > most {
+        if reached.into_inner() > max_targets {
             return Ok(None);
         }
         intervals.sort_unstable_by_key(|(interval, _)| *interval);
@@ -264,13 +265,13 @@ impl<S: Copy + Send> Sparse<S> {
         let SparseBuffers { sums, units, blocks } = buffers;
         let one_by_one =
             combine.costs.is_some_and(|costs| costs.one_by_one(file, shards.unit(index)));
-        let columns = units.columns(pinned, (file, index), combine.weighted, one_by_one)?;
+        let columns = units.columns(pinned, file, index, combine.weighted, one_by_one)?;
         let (bits, mut count) = (combine.interval_bits, Swept::default());
         let first_target = segment.interval << bits;
-        let firsts = (segment.first_source, first_target);
         let batched = combine.program.batched().filter(|batched| batched.takes_edges());
         let mut batcher = batched.map(|batched| {
-            Batcher::new(batched, Sources::all(combine.signals), firsts, combine.weighted)
+            let sources = Sources::all(combine.signals);
+            Batcher::new(batched, sources, segment.first_source, first_target, combine.weighted)
         });
         let mut batch = |base: u64, keys: Keys<'_>, weights: &[f64; BATCH]| {
             let signals = combine.signals.get(base as usize..).unwrap_or_default();
@@ -334,7 +335,8 @@ impl Units {
     fn columns<'b>(
         &'b mut self,
         pinned: &'b PinnedIndex,
-        (file, index): (usize, usize),
+        file: usize,
+        index: usize,
         weighted: bool,
         one_by_one: bool,
     ) -> Result<(SegmentBytes<'b>, Option<Weights<'b>>)> {
@@ -345,11 +347,11 @@ impl Units {
         let ([spare, spare_weights], shards) = (&mut spares[file], pinned.shards());
         let (unit, is_compressed) =
             (shards.unit(index), shards.segments()[index].packing.compressed);
-        let known = unpacked.take().filter(|known| *known == (file, index));
+        let is_unpacked = unpacked.take() == Some((file, index));
         let bytes = if one_by_one {
             SegmentBytes::ReadBlocks
-        } else if is_compressed && known.is_some() {
-            *unpacked = known;
+        } else if is_compressed && is_unpacked {
+            *unpacked = Some((file, index));
             SegmentBytes::Loaded(plain)
         } else {
             let bytes = shards.plain(index, pinned.unit(0, unit, spare)?, plain)?;

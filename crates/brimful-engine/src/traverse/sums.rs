@@ -85,7 +85,8 @@ impl SpilledSums {
     /// Lets `fold` continue the sums of an interval in a turn; `sums` are those of no signals.
     pub(crate) fn update<S: Pod>(
         &self,
-        (interval, turn): (usize, usize),
+        interval: usize,
+        turn: usize,
         sums: &mut [S],
         fold: impl FnOnce(&mut [S]) -> Result<()>,
     ) -> Result<()> {

@@ -129,7 +129,7 @@ impl<P: Program> Sweep<'_, P> {
         self.visit(|_, item, steps| {
             if !steps.are_done() {
                 let mut sums = self.free.take::<P::Combiner>();
-                spilled.update((steps.interval, item.turn), &mut sums, |sums| {
+                spilled.update(steps.interval, item.turn, &mut sums, |sums| {
                     steps.combine_into(sums)
                 })?;
                 self.free.give_back(sums);

@@ -19,9 +19,11 @@ use crate::vertex::turn::{Partial, Thresholds, Turn};
 pub(crate) fn take_turns<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,
-    (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
+    states: &mut [P::State],
+    signals: &mut [SignalOf<P>],
     list: &impl Fn(Range<usize>, &mut Vec<Vertex>),
-    (globals, thresholds): (&Globals<P::Aggregate>, Thresholds),
+    globals: &Globals<P::Aggregate>,
+    thresholds: Thresholds,
     partial: &mut Partial<P::Aggregate>,
 ) -> Result<()> {
     let mut vertices = Vec::with_capacity(BATCH.min(states.len()));
@@ -61,23 +63,33 @@ pub(crate) fn take_turns<P: Program>(
 pub(crate) fn collect_target_sums<P: Program>(
     batched: &dyn Batched<P>,
     target_sums: &[(u32, SumOf<P>)],
-    (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
+    states: &mut [P::State],
+    signals: &mut [SignalOf<P>],
     vertex: impl Fn(u32) -> Vertex,
-    known: (&Globals<P::Aggregate>, Thresholds),
+    globals: &Globals<P::Aggregate>,
+    thresholds: Thresholds,
     partial: &mut Partial<P::Aggregate>,
 ) -> Result<()> {
     for target_sums in target_sums.chunks(BATCH) {
-        let mut of_targets: Vec<P::State> =
+        let mut target_states: Vec<P::State> =
             target_sums.iter().map(|(at, _)| states[*at as usize]).collect();
         let sums: Vec<SumOf<P>> = target_sums.iter().map(|(_, sum)| *sum).collect();
         let mut new_signals = vec![P::Combiner::SILENCE; target_sums.len()];
-        let arrays = (&mut of_targets[..], &mut new_signals[..]);
         let list = |range: Range<usize>, vertices: &mut Vec<Vertex>| {
             vertices.extend(target_sums[range].iter().map(|(at, _)| vertex(*at)));
         };
-        take_turns(batched, Turn::Collect(&sums), arrays, &list, known, partial)?;
+        take_turns(
+            batched,
+            Turn::Collect(&sums),
+            &mut target_states,
+            &mut new_signals,
+            &list,
+            globals,
+            thresholds,
+            partial,
+        )?;
         for ((at, _), (state, signal)) in
-            target_sums.iter().zip(of_targets.into_iter().zip(new_signals))
+            target_sums.iter().zip(target_states.into_iter().zip(new_signals))
         {
             (states[*at as usize], signals[*at as usize]) = (state, signal);
         }
@@ -94,11 +106,11 @@ pub fn take_turn<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,
     vertices: &[Vertex],
-    arrays: (&mut [P::State], &mut [SignalOf<P>]),
-    known: (&Globals<P::Aggregate>, Thresholds),
+    (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
+    (globals, thresholds): (&Globals<P::Aggregate>, Thresholds),
 ) -> Result<P::Aggregate> {
     let mut partial = Partial::default();
     let list = |range: Range<usize>, out: &mut Vec<Vertex>| out.extend(&vertices[range]);
-    take_turns(batched, turn, arrays, &list, known, &mut partial)?;
+    take_turns(batched, turn, states, signals, &list, globals, thresholds, &mut partial)?;
     Ok(partial.aggregate)
 }

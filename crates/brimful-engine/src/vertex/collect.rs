@@ -156,7 +156,7 @@ impl<P: Program> Collector<'_, P> {
             Degrees::OnDisk if self.weighted => IntervalDegrees::Strengths(&attributes.strengths),
             Degrees::OnDisk => IntervalDegrees::Wide(&attributes.degrees),
         };
-        self.step(interval, turn, (interval_degrees, external), (states, signals))
+        self.step(interval, turn, interval_degrees, external, states, signals)
     }
 
     /// Sets the signals of one interval to silence.
@@ -176,8 +176,10 @@ impl<P: Program> Collector<'_, P> {
         &self,
         interval: usize,
         turn: Turn<'_, SumOf<P>>,
-        (interval_degrees, external): (IntervalDegrees<'_>, &[u64]),
-        (state_buffer, signal_buffer): (&mut Vec<P::State>, &mut Vec<SignalOf<P>>),
+        interval_degrees: IntervalDegrees<'_>,
+        external: &[u64],
+        state_buffer: &mut Vec<P::State>,
+        signal_buffer: &mut Vec<SignalOf<P>>,
     ) -> Result<Partial<P::Aggregate>> {
         let start = interval * self.window;
         let mut partial = Partial::default();
@@ -186,11 +188,19 @@ impl<P: Program> Collector<'_, P> {
         let mut step = |states: &mut [P::State], signals: &mut [SignalOf<P>]| -> Result<()> {
             let partial = &mut partial;
             if let Some(batched) = self.program.batched() {
-                let globals = (&self.globals, self.thresholds);
                 let list = |range: Range<usize>, out: &mut Vec<Vertex>| {
                     interval_degrees.list(start, external, range, out);
                 };
-                take_turns(batched, turn, (states, &mut *signals), &list, globals, partial)?;
+                take_turns(
+                    batched,
+                    turn,
+                    states,
+                    &mut *signals,
+                    &list,
+                    &self.globals,
+                    self.thresholds,
+                    partial,
+                )?;
                 signals
                     .iter()
                     .enumerate()
@@ -203,8 +213,8 @@ impl<P: Program> Collector<'_, P> {
                 Turn::Collect(sums) => {
                     self.collect(start, interval_degrees, states, signals, sums, partial)
                 }
-                Turn::First => self.begin((start, true), states, signals, partial, &vertex),
-                Turn::Round => self.begin((start, false), states, signals, partial, &vertex),
+                Turn::First => self.begin(start, true, states, signals, partial, &vertex),
+                Turn::Round => self.begin(start, false, states, signals, partial, &vertex),
             }
             Ok(())
         };
@@ -221,7 +231,8 @@ impl<P: Program> Collector<'_, P> {
     /// Sets states without collecting: the first ones or those of another round.
     fn begin(
         &self,
-        (start, is_first): (usize, bool),
+        start: usize,
+        is_first: bool,
         states: &mut [P::State],
         signals: &mut [SignalOf<P>],
         partial: &mut Partial<P::Aggregate>,

@@ -42,8 +42,15 @@ pub(crate) fn read_bytes(extent: &Extent) -> u64 {
 pub(crate) struct IntervalPart {
     pub(crate) targets: Range<usize>,
     /// Position of the first edge, counted in edges.
-    place: u64,
+    start: u64,
     edges: u64,
+}
+
+impl IntervalPart {
+    /// The position after the last edge.
+    fn end(&self) -> u64 {
+        self.start + self.edges
+    }
 }
 
 /// The parts of all intervals that have several.
@@ -55,14 +62,18 @@ pub(crate) struct Spill {
     parts: Vec<Vec<IntervalPart>>,
 }
 
-/// Parts of one interval that are filled together: buffers, and the part of each target.
+/// The buffers with which parts of one interval are filled together.
 #[derive(Default)]
 struct Filling {
     reader: Reader,
+    /// The part of each target of the interval.
     part_of: Vec<u16>,
+    /// By part, the pairs that are not yet written.
     pairs: Vec<Vec<Pair>>,
+    /// By part, their weights.
     weights: Vec<Vec<f64>>,
-    places: Vec<u64>,
+    /// By part, the position of the next edge to write.
+    next: Vec<u64>,
 }
 
 /// Marks targets of parts that are not filled now.
@@ -78,9 +89,10 @@ impl Spill {
         list_edges: u64,
         weighted: bool,
         options: &RunOptions,
-        (graph, resources): (&brimful_graph::Graph, &Resources),
+        graph: &brimful_graph::Graph,
+        resources: &Resources,
     ) -> Result<Option<Self>> {
-        let (mut parts, mut place) = (Vec::new(), 0);
+        let (mut parts, mut end) = (Vec::new(), 0);
         parts.resize_with(shards.intervals(), Vec::new);
         for cut in
             cuts.chunk_by(|(a, _), (b, _)| shards.interval(a.start) == shards.interval(b.start))
@@ -88,12 +100,12 @@ impl Spill {
             if let [_, _, ..] = cut {
                 let (first, _) = &cut[0];
                 parts[shards.interval(first.start)].extend(cut.iter().map(|(targets, edges)| {
-                    place += edges;
-                    IntervalPart { targets: targets.clone(), place: place - edges, edges: *edges }
+                    end += edges;
+                    IntervalPart { targets: targets.clone(), start: end - edges, edges: *edges }
                 }));
             }
         }
-        if place == 0 {
+        if end == 0 {
             return Ok(None);
         }
         let file = || {
@@ -132,7 +144,7 @@ impl Spill {
         filling: &mut Filling,
         job: &Job,
     ) -> Result<()> {
-        let Filling { reader, part_of, pairs, weights, places } = filling;
+        let Filling { reader, part_of, pairs, weights, next } = filling;
         let window = shards.window(interval);
         part_of.clear();
         part_of.resize(window.len(), OTHER);
@@ -142,18 +154,18 @@ impl Spill {
         }
         pairs.resize_with(group.len(), Vec::new);
         weights.resize_with(group.len(), Vec::new);
-        places.clear();
-        places.extend(group.iter().map(|part| part.place));
+        next.clear();
+        next.extend(group.iter().map(|part| part.start));
         let mut write =
             |number: usize, pairs: &mut Vec<Pair>, weights: &mut Vec<f64>| -> Result<()> {
-                let (place, end) = (places[number], group[number].place + group[number].edges);
-                places[number] += pairs.len() as u64;
-                if places[number] > end {
+                let start = next[number];
+                next[number] += pairs.len() as u64;
+                if next[number] > group[number].end() {
                     return Err(shards.changed(interval).into());
                 }
-                self.pairs.write_all_at(bytemuck::cast_slice(pairs), place * EDGE_BYTES)?;
+                self.pairs.write_all_at(bytemuck::cast_slice(pairs), start * EDGE_BYTES)?;
                 if let Some(file) = &self.weights {
-                    file.write_all_at(bytemuck::cast_slice(weights), place * EDGE_BYTES)?;
+                    file.write_all_at(bytemuck::cast_slice(weights), start * EDGE_BYTES)?;
                 }
                 pairs.clear();
                 weights.clear();
@@ -162,9 +174,9 @@ impl Spill {
         let mut failed = Ok(());
         shards
             .each(interval, self.weights.is_some(), job, reader, &mut |edges| {
-                let mut next = edges.weights.iter();
+                let mut edge_weights = edges.weights.iter();
                 edges.all(|source, target| {
-                    let weight = next.next();
+                    let weight = edge_weights.next();
                     let number = usize::from(part_of[target]);
                     let (Some(pairs), Some(weights)) =
                         (pairs.get_mut(number), weights.get_mut(number))
@@ -186,7 +198,7 @@ impl Spill {
             write(number, pairs, weights)?;
         }
         // Each part must have received the edges that were counted.
-        match places.iter().zip(group).all(|(place, part)| *place == part.place + part.edges) {
+        match next.iter().zip(group).all(|(next, part)| *next == part.end()) {
             true => Ok(()),
             false => Err(shards.changed(interval).into()),
         }
@@ -203,18 +215,19 @@ impl Spill {
         &self,
         part: &IntervalPart,
         job: &Job,
-        (pairs, weights): (&mut Vec<Pair>, &mut Vec<f64>),
+        pairs: &mut Vec<Pair>,
+        weights: &mut Vec<f64>,
         batch: &mut dyn FnMut(IntervalEdges<'_>) -> bool,
     ) -> Result<u64> {
         for start in (0..part.edges).step_by(READ_EDGES) {
             job.check()?;
-            let (count, place) =
-                ((part.edges - start).min(READ_EDGES as u64) as usize, part.place + start);
+            let count = (part.edges - start).min(READ_EDGES as u64) as usize;
+            let offset = (part.start + start) * EDGE_BYTES;
             pairs.resize(count, [0; 2]);
-            self.pairs.read_exact_at(bytemuck::cast_slice_mut(pairs), place * EDGE_BYTES)?;
+            self.pairs.read_exact_at(bytemuck::cast_slice_mut(pairs), offset)?;
             weights.resize(if self.weights.is_some() { count } else { 0 }, 1.0);
             if let Some(file) = &self.weights {
-                file.read_exact_at(bytemuck::cast_slice_mut(weights), place * EDGE_BYTES)?;
+                file.read_exact_at(bytemuck::cast_slice_mut(weights), offset)?;
             }
             if !batch(IntervalEdges { ends: Ends::Pairs(pairs), weights }) {
                 break;

@@ -45,7 +45,8 @@ pub(crate) fn memory_bytes(
     needs: &Needs,
     extent: &Extent,
     limits: Limits,
-    (workers, dense): (u64, u64),
+    workers: u64,
+    dense: u64,
 ) -> u64 {
     let working = limits.targets * needs.target_sum
         + sums(needs, extent, workers)
@@ -59,7 +60,8 @@ pub(crate) fn likely_bytes(
     needs: &Needs,
     extent: &Extent,
     limits: Limits,
-    (workers, dense): (u64, u64),
+    workers: u64,
+    dense: u64,
 ) -> u64 {
     let working = limits.targets * needs.target_sum / 2 + sums(needs, extent, workers);
     directories(extent) + lists(needs, limits) / 2 + working.saturating_sub(dense)

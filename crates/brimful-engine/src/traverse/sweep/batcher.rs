@@ -11,7 +11,8 @@ use crate::vertex::program::{BATCH, Batched, Edges, Program, SignalOf, SumOf, is
 /// Collects decoded edges of one segment into batches for a program.
 pub(crate) struct Batcher<'b, P: Program> {
     batched: &'b dyn Batched<P>,
-    known: Sources<'b, SignalOf<P>>,
+    /// The sources whose signals are in memory.
+    available: Sources<'b, SignalOf<P>>,
     /// The signals of the sources from `first_source` on.
     signals: &'b [SignalOf<P>],
     first_source: u64,
@@ -27,18 +28,19 @@ pub(crate) struct Batcher<'b, P: Program> {
 
 impl<'b, P: Program> Batcher<'b, P> {
     /// A batcher for edges from `first_source` on to `first_target` on; skips sources outside
-    /// `known`.
+    /// `available`.
     pub(crate) fn new(
         batched: &'b dyn Batched<P>,
-        known: Sources<'b, SignalOf<P>>,
-        (first_source, first_target): (u64, u64),
+        available: Sources<'b, SignalOf<P>>,
+        first_source: u64,
+        first_target: u64,
         weighted: bool,
     ) -> Self {
-        let first_source = first_source.max(known.first);
+        let first_source = first_source.max(available.first);
         Self {
             batched,
-            known,
-            signals: known.from(first_source),
+            available,
+            signals: available.from(first_source),
             first_source,
             first_target,
             weighted,
@@ -66,23 +68,23 @@ impl<'b, P: Program> Batcher<'b, P> {
         let offset = base.wrapping_sub(self.first_source);
         let signals = self.signals.get(offset as usize..).unwrap_or_default();
         let at = self.count;
-        let (Some(sources), Some(targets), Some(kept)) = (
+        let (Some(sources), Some(targets), Some(batch_weights)) = (
             self.sources[at..].first_chunk_mut::<KEYS>(),
             self.targets[at..].first_chunk_mut::<KEYS>(),
             self.weights[at..].first_chunk_mut::<KEYS>(),
         ) else {
             return false;
         };
-        let (mut most, mut count) = (0, 0);
+        let (mut max_source, mut count) = (0, 0);
         for (key, weight) in keys.iter().zip(weights) {
             let (source, target) = (key >> bits, key & ((1 << bits) - 1));
-            most = most.max(source);
+            max_source = max_source.max(source);
             // The next edge overwrites a skipped one. The remainder makes a bounds check
             // unnecessary.
             sources[count % KEYS] = (offset as u32).wrapping_add(source);
             targets[count % KEYS] = target;
             if self.weighted {
-                kept[count % KEYS] = *weight;
+                batch_weights[count % KEYS] = *weight;
             }
             let is_self_loop =
                 base.wrapping_add(u64::from(source)) == self.first_target + u64::from(target);
@@ -90,11 +92,11 @@ impl<'b, P: Program> Batcher<'b, P> {
             count +=
                 usize::from(!signal.is_some_and(|signal| is_left_out::<P>(*signal, is_self_loop)));
         }
-        let inside =
-            (most as usize) < signals.len() && offset + u64::from(most) <= u64::from(u32::MAX);
+        let inside = (max_source as usize) < signals.len()
+            && offset + u64::from(max_source) <= u64::from(u32::MAX);
         if !inside {
-            match self.add_known(base, keys, bits, weights) {
-                Some(known) => count = known,
+            match self.add_available(base, keys, bits, weights) {
+                Some(added) => count = added,
                 None => return false,
             }
         }
@@ -110,9 +112,9 @@ impl<'b, P: Program> Batcher<'b, P> {
         self.result.is_ok()
     }
 
-    /// Appends the edges with known, signalling sources; returns their number. `None` if an end of
-    /// an edge is not a vertex.
-    fn add_known(
+    /// Appends the edges whose sources are available and signal; returns their number. `None` if an
+    /// end of an edge is not a vertex.
+    fn add_available(
         &mut self,
         base: u64,
         keys: Keys<'_>,
@@ -123,8 +125,8 @@ impl<'b, P: Program> Batcher<'b, P> {
         for (key, weight) in keys.iter().zip(weights) {
             let (source, target) =
                 (base.checked_add(u64::from(key >> bits))?, key & ((1 << bits) - 1));
-            let Some(signal) = self.known.from(source).first() else {
-                if source < self.known.vertices { continue } else { return None }
+            let Some(signal) = self.available.from(source).first() else {
+                if source < self.available.vertices { continue } else { return None }
             };
             if is_left_out::<P>(*signal, source == self.first_target + u64::from(target)) {
                 continue;

@@ -55,14 +55,14 @@ impl<P: Program> Sweep<'_, P> {
         sums: &mut [SumOf<P>],
     ) -> Result<u64> {
         match self.weighted {
-            true => self.accumulate_of::<true>(step, (unit, Some(weights)), buffer, sums),
-            false => self.accumulate_of::<false>(step, (unit, None), buffer, sums),
+            true => self.accumulate_segment::<true>(step, (unit, Some(weights)), buffer, sums),
+            false => self.accumulate_segment::<false>(step, (unit, None), buffer, sums),
         }
     }
 
     /// `WEIGHTED` is a constant, so that the weight 1 costs nothing in the loop.
     #[inline(never)]
-    fn accumulate_of<const WEIGHTED: bool>(
+    fn accumulate_segment<const WEIGHTED: bool>(
         &self,
         step: SegmentRef,
         bytes: (&[u8], Option<&[u8]>),
@@ -93,16 +93,15 @@ impl<P: Program> Sweep<'_, P> {
                 left_out += keys.len() as u64;
                 return true;
             }
-            let mut of_keys = weights.iter();
+            let mut key_weights = weights.iter();
             let all_inside = P::SELF_LOOPS
                 && scatter(keys, bits, sources.from(base), sums, |signal, sum| {
                     let weight =
-                        if WEIGHTED { of_keys.next().copied().unwrap_or(1.0) } else { 1.0 };
+                        if WEIGHTED { key_weights.next().copied().unwrap_or(1.0) } else { 1.0 };
                     left_out += fold(signal, weight, sum, false);
                 });
             all_inside || {
-                let edges = (base, keys, weights);
-                scatter_checked(edges, bits, first_target, sources, sums, fold)
+                scatter_checked(base, keys, weights, bits, first_target, sources, sums, fold)
                     .map(|count| left_out += count)
                     .is_some()
             }
@@ -121,8 +120,10 @@ impl<P: Program> Sweep<'_, P> {
         sums: &mut [SumOf<P>],
     ) -> Result<u64> {
         let (shards, bits) = (self.files[step.file].shards(), self.interval_bits);
-        let firsts = (shards.segments()[step.segment].first_source, (step.interval as u64) << bits);
-        let mut batcher = Batcher::new(batched, self.sources, firsts, self.weighted);
+        let first_source = shards.segments()[step.segment].first_source;
+        let first_target = (step.interval as u64) << bits;
+        let mut batcher =
+            Batcher::new(batched, self.sources, first_source, first_target, self.weighted);
         let bytes = (unit, self.weighted.then_some(weights));
         let decoded =
             shards.decode(step.segment, bytes, self.unpack, buffer, |base, keys, weights| {
@@ -139,7 +140,9 @@ impl<P: Program> Sweep<'_, P> {
 /// `fold` leaves out; `None` if an end of an edge is not a vertex.
 #[inline(never)]
 fn scatter_checked<A: Copy, B>(
-    (base, keys, weights): (u64, Keys<'_>, &[f64; BATCH]),
+    base: u64,
+    keys: Keys<'_>,
+    weights: &[f64; BATCH],
     target_bits: u32,
     first_target: u64,
     sources: Sources<'_, A>,
