@@ -88,9 +88,9 @@ def summary(first: str, second: str, found: Comparison) -> str:
             columns = "{} of the first is compared with {} of the second".format(*found.columns)
             lines.append(f"  note: {columns}")
     if found.only_first or found.only_second:
-        of = "vertices" if found.keys == ("vertex",) else "rows"
+        noun = "vertices" if found.keys == ("vertex",) else "rows"
         lines.append(
-            f"  {of} in one only: {found.only_first:,} in the first, "
+            f"  {noun} in one only: {found.only_first:,} in the first, "
             f"{found.only_second:,} in the second"
         )
     if found.largest_difference is not None:

@@ -198,7 +198,7 @@ def summary(out: str, figures: dict[str, object]) -> str:
     for key, noun in (("self_loops_dropped", "self-loop"), ("duplicates_dropped", "duplicate")):
         if count(key):
             fates.setdefault(fate(noun, figures), []).append(counted(count(key), noun))
-    lines += [f"  {one}: {', '.join(texts)}" for one, texts in fates.items()]
+    lines += [f"  {reason}: {', '.join(texts)}" for reason, texts in fates.items()]
     peak = figures.get("peak_rss_bytes")
     budget = figures.get("budget_bytes")
     lines.append(

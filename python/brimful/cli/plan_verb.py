@@ -89,20 +89,20 @@ def act(options: argparse.Namespace) -> None:
         )
         require_sources(graph, request)
     if sizes is None:
-        of = graphs[0]
+        subject = graphs[0]
     else:
-        of = f"{counted(sizes.vertices, 'vertex')} and {counted(sizes.edges, 'edge')}"
+        subject = f"{counted(sizes.vertices, 'vertex')} and {counted(sizes.edges, 'edge')}"
     if options.json:
         shared.print_json({"graph": graphs[0] if graphs else None} | figures)
     elif not options.quiet:
-        shared.show(summary(of, figures, is_estimate=options.store is not None))
+        shared.show(summary(subject, figures, is_estimate=options.store is not None))
 
 
-def summary(of: str, figures: dict[str, Any], *, is_estimate: bool) -> str:
+def summary(subject: str, figures: dict[str, Any], *, is_estimate: bool) -> str:
     """Return the lines that describe a forecast, whose smallest budget may be an estimate."""
     workers = figures["workers"]
     on = "" if workers is None else f", for each of {counted(workers, 'worker')}"
-    lines = [f"{figures['algorithm']} of {of}{on}"]
+    lines = [f"{figures['algorithm']} of {subject}{on}"]
     imported = figures["imported"]
     if imported is not None:
         lines.append(

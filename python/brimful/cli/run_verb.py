@@ -109,8 +109,8 @@ def add_to(verbs: shared.Verbs) -> None:
 def act(options: argparse.Namespace) -> None:
     """Check the outputs, run, write, report."""
     # Refuses an unknown algorithm before a graph is opened or imported.
-    place = shared.chosen(options, ClusterOptions)
-    run_request(options, options.algorithm, place=place)
+    cluster = shared.chosen(options, ClusterOptions)
+    run_request(options, options.algorithm, cluster=cluster)
     if algorithms()[options.algorithm]["rows"]:
         _refuse_for_rows(options)
     if options.source_weight and options.source is None:
@@ -163,8 +163,10 @@ def _run(
         graph = shared.open_named_graph(options, given, progress)
         where = Where(graph, shared.chosen(options, WhereOptions))
         graph = stack.enter_context(where.part(given))
-        place = shared.chosen(options, ClusterOptions)
-        request = run_request(options, options.algorithm, sources_of(options, graph), place=place)
+        cluster = shared.chosen(options, ClusterOptions)
+        request = run_request(
+            options, options.algorithm, sources_of(options, graph), cluster=cluster
+        )
         figures = None
         if request["cluster"] is None:
             figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)

@@ -132,13 +132,13 @@ def largest(
     """
     after: tuple[Any, Any] | None = None
     while count > 0:
-        kept, whole = _largest_after(table, columns, count, room, after)
-        for batch in [] if kept is None else kept.to_batches(max_chunksize=_SHOWN_ROWS):
-            yield from zip(*(one.to_pylist() for one in batch.columns[:-1]), strict=True)
-        if kept is None or whole:
+        largest, is_complete = _largest_after(table, columns, count, room, after)
+        for batch in [] if largest is None else largest.to_batches(max_chunksize=_SHOWN_ROWS):
+            yield from zip(*(column.to_pylist() for column in batch.columns[:-1]), strict=True)
+        if largest is None or is_complete:
             return
-        count -= kept.num_rows
-        after = kept.column(columns[-1])[-1], kept.column(_POSITION)[-1]
+        count -= largest.num_rows
+        after = largest.column(columns[-1])[-1], largest.column(_POSITION)[-1]
 
 
 def _largest_after(
@@ -155,25 +155,25 @@ def _largest_after(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kept: Any = None
-    whole, first = True, 0
+    largest: Any = None
+    is_complete, first = True, 0
     waiting: list[Any] = []
     column = columns[-1]
 
     def merge() -> None:
-        nonlocal kept, whole, count
-        both = pa.Table.from_batches(waiting)
+        nonlocal largest, is_complete, count
+        merged = pa.Table.from_batches(waiting)
         waiting.clear()
-        if kept is not None:
-            both = pa.concat_tables([kept, both])
+        if largest is not None:
+            merged = pa.concat_tables([largest, merged])
         # Sorting is stable: of equal values, the first stay.
-        order = pc.sort_indices(both, sort_keys=[(column, "descending")])[:count]
-        kept = both.take(order)
-        while room is not None and kept.nbytes > room and kept.num_rows > 1:
+        order = pc.sort_indices(merged, sort_keys=[(column, "descending")])[:count]
+        largest = merged.take(order)
+        while room is not None and largest.nbytes > room and largest.num_rows > 1:
             # From here on a row must be larger than the last one kept.
-            count, whole = max(kept.num_rows * room // kept.nbytes, 1), False
-            kept = both.take(order[:count])
-        del both, order
+            count, is_complete = max(largest.num_rows * room // largest.nbytes, 1), False
+            largest = merged.take(order[:count])
+        del merged, order
         # Else the allocator keeps the freed copies, in pieces too small for later copies.
         pa.default_memory_pool().release_unused()
 
@@ -185,18 +185,21 @@ def _largest_after(
         if after is not None:
             ties = pc.and_(_same(values, after[0]), pc.greater(positions, after[1]))
             wanted = pc.and_(wanted, pc.or_(_larger(after[0], values), ties))
-        if kept is not None and kept.num_rows == count:
+        if largest is not None and largest.num_rows == count:
             # A row that ties with the last one kept comes later, and is left out.
-            wanted = pc.and_(wanted, _larger(values, kept.column(column)[-1]))
+            wanted = pc.and_(wanted, _larger(values, largest.column(column)[-1]))
         found = batch.append_column(_POSITION, positions).filter(wanted)
         if found.num_rows:
             waiting.append(found)
-        size, rows = (sum(getattr(one, of) for one in waiting) for of in ("nbytes", "num_rows"))
-        if rows >= count or (room is not None and (size >= room or len(waiting) == _WAITING)):
+        size = sum(rows.nbytes for rows in waiting)
+        count_waiting = sum(rows.num_rows for rows in waiting)
+        if count_waiting >= count or (
+            room is not None and (size >= room or len(waiting) == _WAITING)
+        ):
             merge()
     if waiting:
         merge()
-    return kept, whole
+    return largest, is_complete
 
 
 def _numbers(first: int, count: int) -> pyarrow.Array:
@@ -207,14 +210,14 @@ def _numbers(first: int, count: int) -> pyarrow.Array:
     return pa.Array.from_buffers(pa.int64(), count, [None, numbers])
 
 
-def _larger(one: Any, other: Any) -> Any:
+def _larger(values: Any, others: Any) -> Any:
     """Return whether values are larger than others, of which NaN is the smallest."""
     import pyarrow.compute as pc
 
-    is_larger = pc.greater(one, other)
-    if not _is_float(other):
+    is_larger = pc.greater(values, others)
+    if not _is_float(others):
         return is_larger
-    return pc.or_(is_larger, pc.and_(pc.is_nan(other), pc.invert(pc.is_nan(one))))
+    return pc.or_(is_larger, pc.and_(pc.is_nan(others), pc.invert(pc.is_nan(values))))
 
 
 def _same(values: Any, value: Any) -> Any:
