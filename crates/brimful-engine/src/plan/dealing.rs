@@ -24,6 +24,13 @@ pub struct Part {
     pub edges: u64,
 }
 
+impl Part {
+    /// The work of a superstep, in the time that an edge takes.
+    pub(crate) fn work(self) -> u64 {
+        self.edges + EDGES_OF_A_VERTEX * self.vertices
+    }
+}
+
 /// The workers of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crew {

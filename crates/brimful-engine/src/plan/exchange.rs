@@ -4,24 +4,24 @@
 //! Each worker publishes the new signals of its vertices once, and copies those of all others into
 //! its own array. Between machines each slice travels once to every other machine, in both
 //! directions at once. Invariant: bytes follow from the division of the graph. The constants below
-//! come from short probes on one loaded machine with two cores, so a forecast of seconds is rough.
+//! come from runs on one machine with two cores (docs/scale.md), so a forecast of seconds is rough.
 
 use crate::plan::dealing::{Cluster, Crew, Part};
 
 /// Bytes that one core publishes in a second in memory that workers of a node share, and through
 /// Ray's object store (between two actors; docs/adr/0054-one-run-in-several-processes.md).
-const SHARED_A_SECOND: f64 = 4e9;
+const SHARED_A_SECOND: f64 = 5e9;
 const STORED_A_SECOND: f64 = 0.85e9;
 /// Bytes that one core receives in a second.
-const TAKEN_IN_A_SECOND: f64 = 4e9;
+const TAKEN_IN_A_SECOND: f64 = 5e9;
 /// Slots of memory that workers of a node share: others may still read the last superstep's signals
 /// from one.
 const SLOTS: u64 = 2;
 /// Seconds that a superstep without signals takes, and seconds of a core for each message of the
 /// exchange.
 const TURN_SECONDS: f64 = 0.001;
-const MESSAGE_SECONDS: f64 = 0.0005;
-/// Seconds from the call to the first superstep, on a quiet machine; 11 to 15 on a loaded one.
+const MESSAGE_SECONDS: f64 = 0.0015;
+/// Seconds from the call to the first superstep: 3 on a fast machine, 11 to 15 on a loaded one.
 const START_SECONDS: f64 = 6.0;
 
 /// The exchange of a superstep in which all vertices signal.

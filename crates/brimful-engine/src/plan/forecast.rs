@@ -18,11 +18,12 @@ use crate::plan::needs::{GatherNeeds, Needs};
 use crate::traverse::scan::Scan;
 
 /// Memory traffic, in bytes, equivalent to the work on one edge of a superstep: PageRank of RMAT-24
-/// takes 0.385 s where memory is read at 30 GB/s (bench/RESULTS.md). Making and reading neighbor
-/// lists takes about ten times as long, reading lists in memory twice, union-find three times.
-const EDGE_TRAFFIC: u64 = 43;
-const LIST_TRAFFIC: u64 = 430;
-const UNPACKED_LIST_TRAFFIC: u64 = 90;
+/// takes 0.14 to 0.15 s where two threads read memory at 65 to 75 GB/s (bench/RESULTS.md). Making
+/// and reading neighbor lists takes about eight times as long, reading lists in memory twice,
+/// union-find five times.
+const EDGE_TRAFFIC: u64 = 28;
+const LIST_TRAFFIC: u64 = 210;
+const UNPACKED_LIST_TRAFFIC: u64 = 60;
 const SCAN_TRAFFIC: u64 = 130;
 /// Supersteps of a settling program, and its passes over all edges, each for a run and for an item.
 /// Coloring of RMAT-22 with 3, 16, 43 and 161 items takes 3, 8, 18 and 62 supersteps and 2.7, 6.0,
@@ -185,9 +186,7 @@ impl<'e> Setting<'e> {
         let plan = Plan::new(needs, extent, asynchronous, workers, &self.budget(minimum))?;
         let steps = steps.of_plan(&plan, needs.ordered);
         let windows = plan.source_windows(extent);
-        let traffic = |part: Part| {
-            EDGE_TRAFFIC * part.edges + part.vertices * 2 * (needs.state + needs.signal)
-        };
+        let traffic = |part: Part| EDGE_TRAFFIC * part.work();
         let busiest = cluster.map_or(whole, |cluster| cluster.busiest(traffic));
         let share = busiest.edges as f64 / whole.edges.max(1) as f64;
         let packed = (share * extent.packed() as f64) as u64;

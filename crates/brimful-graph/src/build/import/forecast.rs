@@ -17,10 +17,10 @@ use crate::order::choice;
 use crate::read::shards::Geometry;
 
 /// Bytes of memory traffic that represent reading, sorting and packing one edge. An import of
-/// RMAT-24 takes 34 ns an edge where memory is read at 30 GB/s (bench/RESULTS.md); three quarters
-/// of that are for the index.
-const EDGE_TRAFFIC: u64 = 1000;
-const INDEX_TRAFFIC: u64 = 750;
+/// RMAT-22 takes 33 to 36 ns an edge where two threads read memory at 70 GB/s (bench/RESULTS.md);
+/// three quarters of that are for the index.
+const EDGE_TRAFFIC: u64 = 2400;
+const INDEX_TRAFFIC: u64 = 1800;
 
 /// Bytes of buffers that an edge touches while it is read and packed.
 const BYTES_TOUCHED: u64 = 64;
