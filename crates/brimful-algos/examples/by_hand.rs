@@ -101,7 +101,7 @@ fn hand_written(graph: &Graph, supersteps: u64, resources: &Resources) -> (Vec<f
                 own.resize(1 << bits, 0.0);
                 for index in items[item].clone() {
                     let unit = units[shards.unit(index)].bytes();
-                    shards.decode(index, (unit, None), unpack, plain, |base, keys, _| {
+                    shards.decode(index, unit, None, unpack, plain, |base, keys, _| {
                         scatter(keys, bits, &signals[base as usize..], own, |signal, sum| {
                             *sum += signal
                         })

@@ -186,7 +186,7 @@ impl Shards {
                     true => Some(resident.unit(1, shards.unit(index), weights_spare)?),
                     false => None,
                 };
-                shards.decode(index, (unit, weights), unpack, plain, |base, keys, weights| {
+                shards.decode(index, unit, weights, unpack, plain, |base, keys, weights| {
                     let weights = if weighted { &weights[..keys.len()] } else { &[] };
                     let ends = Ends::Keys { base, keys, bits, vertices, targets };
                     batch(IntervalEdges { ends, weights })

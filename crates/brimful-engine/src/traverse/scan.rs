@@ -118,8 +118,8 @@ impl Scan {
                     let segment = &shards.segments()[index];
                     let (target, bits) =
                         (segment.interval << shards.interval_bits(), shards.interval_bits());
-                    let unit = (feed.bytes(0, 0), None);
-                    shards.decode(index, unit, unpack, &mut buffer, |source, keys, _| {
+                    let unit = feed.bytes(0, 0);
+                    shards.decode(index, unit, None, unpack, &mut buffer, |source, keys, _| {
                         each(ScannedEdges { source, target, bits, keys })
                     })?;
                     resources.job.advance(u64::from(segment.edges));

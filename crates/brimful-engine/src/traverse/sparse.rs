@@ -265,7 +265,7 @@ impl<S: Copy + Send> Sparse<S> {
         let SparseBuffers { sums, units, blocks } = buffers;
         let one_by_one =
             combine.costs.is_some_and(|costs| costs.one_by_one(file, shards.unit(index)));
-        let columns = units.columns(pinned, file, index, combine.weighted, one_by_one)?;
+        let (bytes, weights) = units.columns(pinned, file, index, combine.weighted, one_by_one)?;
         let (bits, mut count) = (combine.interval_bits, Swept::default());
         let first_target = segment.interval << bits;
         let batched = combine.program.batched().filter(|batched| batched.takes_edges());
@@ -294,7 +294,8 @@ impl<S: Copy + Send> Sparse<S> {
                 .as_mut()
                 .is_none_or(|batcher| batcher.add(base, keys, bits, weights, &mut sums.sums))
         };
-        let mut cursor = BlockCursor::new((shards, directory), index, sources, columns, blocks);
+        let mut cursor =
+            BlockCursor::new(shards, directory, index, sources, bytes, weights, blocks);
         let decoded = loop {
             match cursor.next(&mut batch) {
                 Ok(Some(edges)) => count.edges += u64::from(edges),

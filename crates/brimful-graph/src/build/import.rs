@@ -135,9 +135,9 @@ pub fn minimum_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
 pub fn decoding_bytes(workers: usize, files: &[PathBuf], job: &Arc<Job>) -> Result<u64> {
     // A decoder has the memory of two sorters, and half of what a larger budget adds.
     let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
-    files.iter().try_fold(0, |most, file| {
+    files.iter().try_fold(0, |max, file| {
         let decoder = decompress::decoder_bytes(file, job)?;
-        Ok(decoder.saturating_sub(sorters).saturating_mul(2).max(most))
+        Ok(decoder.saturating_sub(sorters).saturating_mul(2).max(max))
     })
 }
 
@@ -199,9 +199,9 @@ pub fn import_in(
         resources,
         spare: memory.bytes() - minimum,
         phases: Vec::new(),
-        since: Instant::now(),
+        phase_start: Instant::now(),
     };
-    let (mut description, left_out) = import.run(&mut input)?;
+    let (mut description, left_out) = import.build(&mut input)?;
     let (phases, rejections) = (import.phases, import.rejections);
     Graph::publish(folder, 1, &mut description, resources.job.traffic())?;
     let graph = Graph::open_folder(folder, resources.job.traffic())?;
@@ -249,11 +249,12 @@ struct Import<'a> {
     /// The budget beyond the minimum, to be divided.
     spare: u64,
     phases: Vec<(&'static str, f64)>,
-    since: Instant,
+    /// The start of the current phase.
+    phase_start: Instant,
 }
 
 impl Import<'_> {
-    fn run(&mut self, input: &mut Input<'_>) -> Result<(Description, LeftOut)> {
+    fn build(&mut self, input: &mut Input<'_>) -> Result<(Description, LeftOut)> {
         let half = self.spare / 2;
         let reader = Reader {
             folder: self.folder,
@@ -325,10 +326,10 @@ impl Import<'_> {
     }
 
     fn end_phase(&mut self, name: &'static str) {
-        let seconds = self.since.elapsed().as_secs_f64();
+        let seconds = self.phase_start.elapsed().as_secs_f64();
         tracing::info!(phase = name, seconds, "phase");
         self.phases.push((name, seconds));
-        self.since = Instant::now();
+        self.phase_start = Instant::now();
     }
 
     fn finish(&self, seen: &ScanSummary, ids: &OrderedIds, indexed: Indexed) -> Description {

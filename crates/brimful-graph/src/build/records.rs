@@ -111,7 +111,7 @@ impl EdgeRecord for u64 {
     const WEIGHTED: bool = false;
 
     #[inline]
-    fn pack(layout: KeyLayout, source: u64, target: u64, _weight: f64, _place: u64) -> Self {
+    fn pack(layout: KeyLayout, source: u64, target: u64, _weight: f64, _position: u64) -> Self {
         layout.key(source, target)
     }
 
@@ -153,7 +153,7 @@ impl EdgeRecord for WeightedKey {
     const WEIGHTED: bool = true;
 
     #[inline]
-    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, _place: u64) -> Self {
+    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, _position: u64) -> Self {
         Self { key: layout.key(source, target), weight_bits: weight.to_bits() }
     }
 
@@ -167,7 +167,7 @@ impl EdgeRecord for WeightedKey {
 impl EdgeRecord for Pair {
     const WEIGHTED: bool = false;
 
-    fn pack(layout: KeyLayout, source: u64, target: u64, _weight: f64, _place: u64) -> Self {
+    fn pack(layout: KeyLayout, source: u64, target: u64, _weight: f64, _position: u64) -> Self {
         let (first, second) = layout.wide_key(source, target);
         Self { first, second }
     }
@@ -181,7 +181,7 @@ impl EdgeRecord for Pair {
 impl EdgeRecord for WeightedPair {
     const WEIGHTED: bool = true;
 
-    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, _place: u64) -> Self {
+    fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, _position: u64) -> Self {
         let (first, second) = layout.wide_key(source, target);
         Self { first, second, weight_bits: weight.to_bits() }
     }
@@ -248,7 +248,7 @@ pub(crate) trait EndsRecord: EdgeRecord {
 }
 
 impl EndsRecord for Pair {
-    fn new(first: u64, second: u64, _weight: f64, _place: u64) -> Self {
+    fn new(first: u64, second: u64, _weight: f64, _position: u64) -> Self {
         Self { first, second }
     }
 
@@ -262,7 +262,7 @@ impl EndsRecord for Pair {
 }
 
 impl EndsRecord for WeightedPair {
-    fn new(first: u64, second: u64, weight: f64, _place: u64) -> Self {
+    fn new(first: u64, second: u64, weight: f64, _position: u64) -> Self {
         Self { first, second, weight_bits: weight.to_bits() }
     }
 

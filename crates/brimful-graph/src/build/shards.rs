@@ -105,8 +105,8 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
             },
             |encoded| encoded.into_iter().try_for_each(&mut pass),
         )?;
-        let (rest, applied) = cutter.finish();
-        rest.iter().map(|cut| cut.encode(layout, &[])).try_for_each(pass)?;
+        let (last_cuts, applied) = cutter.finish();
+        last_cuts.iter().map(|cut| cut.encode(layout, &[])).try_for_each(pass)?;
         Ok(applied)
     }
 }
@@ -152,13 +152,16 @@ impl IndexWriter {
 /// A segment ready to be written, and the range of its weights.
 pub(crate) type Encoded = (PackedSegment, Option<WeightRange>);
 
-/// A segment cut from the ordered stream: the rest of earlier pieces, repeats of one record, and a
-/// range of the current piece.
+/// A segment cut from the ordered stream. Its records are, in this order, `carried`, `repeats` and
+/// those in `range`.
 struct Cut<R> {
     interval: u64,
     window: u32,
+    /// Records of earlier pieces.
     carried: Vec<R>,
+    /// A record, and the number of its repeats.
     repeats: Option<(R, usize)>,
+    /// A range of the current piece.
     range: Range<usize>,
 }
 
@@ -171,17 +174,19 @@ impl<R: EdgeRecord> Cut<R> {
         let records = &records[self.range.clone()];
         let repeats =
             self.repeats.iter().flat_map(|(record, count)| std::iter::repeat_n(record, *count));
-        let all = || self.carried.iter().chain(repeats.clone()).chain(records);
-        let (bits, first) =
-            (layout.interval_bits, all().next().map_or(0, |record| record.unpack(layout).0));
+        let all_records = || self.carried.iter().chain(repeats.clone()).chain(records);
+        let (bits, first) = (
+            layout.interval_bits,
+            all_records().next().map_or(0, |record| record.unpack(layout).0),
+        );
         let mut keys = Vec::with_capacity(self.len());
-        keys.extend(all().map(|record| {
+        keys.extend(all_records().map(|record| {
             let (source, target, _) = record.unpack(layout);
             (source - first) << bits | target & ((1 << bits) - 1)
         }));
         let mut weights = Vec::new();
         if R::WEIGHTED {
-            weights.extend(all().map(|record| record.unpack(layout).2.unwrap_or(1.0)));
+            weights.extend(all_records().map(|record| record.unpack(layout).2.unwrap_or(1.0)));
         }
         let (mut bytes, mut packed_weights, mut directory) = (Vec::new(), Vec::new(), Vec::new());
         let (packing, plain, blocks) = pack(&keys, bits, &mut bytes, &mut directory);
@@ -213,10 +218,13 @@ struct Cutter<'d, R> {
     merger: Merger,
     degrees: &'d mut DegreeCounter,
     last_source: Option<u64>,
-    /// The interval and window of the current segment, and its records of earlier pieces.
+    /// The interval of the current segment.
     interval: u64,
+    /// The window of the current segment.
     window: u32,
+    /// The records of the current segment from earlier pieces.
     carried: Vec<R>,
+    /// The first source of the current segment.
     first_source: u64,
     /// Edges of the current window, including those of the current segment.
     window_edges: u64,
@@ -243,6 +251,7 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         }
     }
 
+    /// Cuts the edges of a piece that the policy keeps.
     fn cut(&mut self, piece: Piece<'_, R>) -> Vec<Cut<R>> {
         let mut cuts = Vec::new();
         if let Some((record, count)) = piece.repeats {
@@ -253,6 +262,7 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         cuts
     }
 
+    /// Cuts `count` repeats of `record`.
     fn cut_repeats(&mut self, record: R, mut count: usize, cuts: &mut Vec<Cut<R>>) {
         let (source, target, _) = record.unpack(self.layout);
         if !self.merger.keeps(source, target) {
@@ -287,13 +297,14 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         &records[..kept]
     }
 
+    /// Hands an edge to the policy; returns the edge that it releases, if any.
     fn push(&mut self, record: &R) -> Option<R> {
         let edge = self.merger.push(record.unpack(self.layout), record.position())?;
-        Some(self.kept(edge))
+        Some(self.pack_kept(edge))
     }
 
     /// The record of a kept edge; its input position is no longer needed.
-    fn kept(&self, (source, target, weight): Edge) -> R {
+    fn pack_kept(&self, (source, target, weight): Edge) -> R {
         R::pack(self.layout, source, target, weight.unwrap_or(1.0), UNKNOWN)
     }
 
@@ -302,9 +313,9 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
     fn cut_records(&mut self, records: &[R], cuts: &mut Vec<Cut<R>>, repeats: bool) {
         // In all other cases the merger has already seen the records.
         let unseen = self.merger.keeps_all() && !repeats;
-        let most = self.geometry.segment_edges as usize;
+        let max_len = self.geometry.segment_edges as usize;
         let (mut start, mut at) = (0, 0);
-        let mut length = self.carried.len();
+        let mut len = self.carried.len();
         while let Some(record) = records.get(at) {
             let (source, target, _) = record.unpack(self.layout);
             let interval = target >> self.layout.interval_bits;
@@ -312,30 +323,30 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
             let new_source = self.last_source.replace(source) != Some(source);
             let new_interval = interval != self.interval;
             let new_window = self.window_edges >= self.geometry.window_edges && new_source;
-            let far = source.wrapping_sub(self.first_source) > u64::from(u32::MAX);
-            if new_interval || new_window || length == most || far {
-                if length > 0 {
-                    cuts.push(self.take(start..at, records, repeats));
+            let gap_too_wide = source.wrapping_sub(self.first_source) > u64::from(u32::MAX);
+            if new_interval || new_window || len == max_len || gap_too_wide {
+                if len > 0 {
+                    cuts.push(self.take_cut(start..at, records, repeats));
                 }
                 start = at;
-                length = 0;
+                len = 0;
                 if new_interval {
                     (self.interval, self.window, self.window_edges) = (interval, 0, 0);
                 } else if new_window {
                     (self.window, self.window_edges) = (self.window + 1, 0);
                 }
             }
-            if length == 0 {
+            if len == 0 {
                 self.first_source = source;
             }
             self.window_edges += (end - at) as u64;
-            while length + (end - at) > most {
-                at += most - length;
-                cuts.push(self.take(start..at, records, repeats));
-                (start, length) = (at, 0);
+            while len + (end - at) > max_len {
+                at += max_len - len;
+                cuts.push(self.take_cut(start..at, records, repeats));
+                (start, len) = (at, 0);
                 self.first_source = source;
             }
-            length += end - at;
+            len += end - at;
             at = end;
         }
         self.carried.extend_from_slice(&records[start..]);
@@ -347,8 +358,8 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         let layout = self.layout;
         let mut count = 0;
         for record in records {
-            let (other, target, _) = record.unpack(layout);
-            if other != source || target >> layout.interval_bits != interval {
+            let (record_source, target, _) = record.unpack(layout);
+            if record_source != source || target >> layout.interval_bits != interval {
                 break;
             }
             if unseen {
@@ -361,7 +372,8 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         count
     }
 
-    fn take(&mut self, range: Range<usize>, records: &[R], repeats: bool) -> Cut<R> {
+    /// Ends the current segment with the records in `range`.
+    fn take_cut(&mut self, range: Range<usize>, records: &[R], repeats: bool) -> Cut<R> {
         let (interval, window, carried) =
             (self.interval, self.window, std::mem::take(&mut self.carried));
         let repeated =
@@ -379,18 +391,18 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
     fn finish(mut self) -> (Vec<Cut<R>>, Applied) {
         let mut cuts = Vec::new();
         if let Some(edge) = self.merger.finish() {
-            let record = self.kept(edge);
+            let record = self.pack_kept(edge);
             self.cut_records(&[record], &mut cuts, true);
         }
         let applied = self.merger.applied();
-        let rest = Cut {
+        let last_cut = Cut {
             interval: self.interval,
             window: self.window,
             carried: self.carried,
             repeats: None,
             range: 0..0,
         };
-        cuts.extend((rest.len() > 0).then_some(rest));
+        cuts.extend((last_cut.len() > 0).then_some(last_cut));
         (cuts, applied)
     }
 }
@@ -452,12 +464,12 @@ impl<W: RecordWriter> EdgeWriter<W> {
 /// written.
 pub fn encoding_bytes(workers: usize, weighted: bool, positioned: bool) -> u64 {
     let geometry = Geometry::default();
-    let an_edge =
+    let edge_bytes =
         if weighted { 24 + 8 + 8 + 8 + 4 } else { 16 + 8 + 4 } + if positioned { 8 } else { 0 };
     // The edges and their directory, then the weights.
-    let units =
+    let unit_bytes =
         geometry.unit_bytes as u64 * 5 / 4 + if weighted { geometry.unit_bytes as u64 } else { 0 };
-    workers as u64 * u64::from(geometry.segment_edges) * an_edge + units
+    workers as u64 * u64::from(geometry.segment_edges) * edge_bytes + unit_bytes
 }
 
 #[cfg(test)]

@@ -213,10 +213,11 @@ impl ColumnChoice {
         };
         let (mut source, mut target, mut weight) =
             (find(&self.source)?, find(&self.target)?, find(&self.weight)?);
-        let doubt = |what: &str| Doubt::Unsaid(format!("{what}; {}", found(names, header)));
-        for (one, other) in [(source, target), (source, weight), (target, weight)] {
-            if let (Some(one), true) = (one, one == other) {
-                let name = column_name(names, one, header);
+        let doubt =
+            |what: &str| Doubt::Unsaid(format!("{what}; {}", describe_columns(names, header)));
+        for (a, b) in [(source, target), (source, weight), (target, weight)] {
+            if let Some(column) = a.filter(|_| a == b) {
+                let name = column_name(names, column, header);
                 return Err(doubt(&format!("{name} is named twice; name one column each")));
             }
         }
@@ -224,8 +225,10 @@ impl ColumnChoice {
         let is_free = |at: &usize, taken: [Option<usize>; 3]| !taken.contains(&Some(*at));
         if header && source.is_none() && target.is_none() {
             match *pairs(names) {
-                [(one, other)] if is_free(&one, [weight; 3]) && is_free(&other, [weight; 3]) => {
-                    (source, target, certain) = (Some(one), Some(other), true);
+                [(first, second)]
+                    if is_free(&first, [weight; 3]) && is_free(&second, [weight; 3]) =>
+                {
+                    (source, target, certain) = (Some(first), Some(second), true);
                 }
                 [_, _, ..] => {
                     return Err(doubt("more than one pair of columns may be source and target"));
@@ -236,18 +239,20 @@ impl ColumnChoice {
         if header && weight.is_none() {
             let is_weight =
                 |&at: &usize| is_free(&at, [source, target, None]) && is_weight_name(&names[at]);
-            let mut known = (0..names.len()).filter(is_weight);
-            weight = known.next();
-            if known.next().is_some() {
+            let mut weights = (0..names.len()).filter(is_weight);
+            weight = weights.next();
+            if weights.next().is_some() {
                 return Err(doubt("more than one column may be the weight"));
             }
         }
         let taken = [source, target, weight];
         // A column of pandas is an edge column only if it is named.
         let is_data = |at: &usize| !header || !is_index(&names[*at]);
-        let mut rest = (0..names.len()).filter(|at| is_free(at, taken) && is_data(at));
-        let (free, missing) =
-            (rest.clone().count(), usize::from(source.is_none()) + usize::from(target.is_none()));
+        let mut free_columns = (0..names.len()).filter(|at| is_free(at, taken) && is_data(at));
+        let (free, missing) = (
+            free_columns.clone().count(),
+            usize::from(source.is_none()) + usize::from(target.is_none()),
+        );
         if free < missing {
             return Err(match weight {
                 Some(at) if self.weight.is_none() && names.len() >= 2 => doubt(&format!(
@@ -265,8 +270,8 @@ impl ColumnChoice {
             }));
         }
         let is_by_position = missing == 2;
-        let source = source.or_else(|| rest.next());
-        let target = target.or_else(|| rest.next());
+        let source = source.or_else(|| free_columns.next());
+        let target = target.or_else(|| free_columns.next());
         match (source, target) {
             (Some(source), Some(target))
                 if header && is_by_position && are_swapped(&names[source], &names[target]) =>
@@ -298,7 +303,8 @@ fn find(names: &[String], column: &str, header: bool) -> Result<usize, Doubt> {
     }
     let at = number(column).and_then(|number| number.checked_sub(1)).filter(|&at| at < names.len());
     at.ok_or_else(|| {
-        let what = format!("it has no column '{}'; {}", shown(column), found(names, header));
+        let what =
+            format!("it has no column '{}'; {}", shown(column), describe_columns(names, header));
         // Longer names, and names with control characters, are not suggested for a misspelled one.
         let is_plain =
             |name: &&String| name.len() <= NAME_BYTES && !name.contains(char::is_control);
@@ -319,8 +325,8 @@ fn too_few(names: &[String]) -> Doubt {
     ))
 }
 
-/// A list of the columns that were found, with advice on the choice.
-fn found(names: &[String], header: bool) -> String {
+/// A list of the columns, with advice on the choice.
+fn describe_columns(names: &[String], header: bool) -> String {
     if names.is_empty() {
         return "it has no columns".into();
     }
@@ -448,7 +454,7 @@ mod tests {
     }
 
     /// Source, target and weight, and whether there is a header.
-    fn taken(
+    fn chosen(
         choice: &ColumnChoice,
         first: &str,
         second: &str,
@@ -480,7 +486,7 @@ mod tests {
             ("source label", "1 2", (0, 1, None, true)),
             ("name dst", "1 2", (0, 1, None, true)),
         ] {
-            assert_eq!(taken(&none, first, second), Ok(expected), "{first}");
+            assert_eq!(chosen(&none, first, second), Ok(expected), "{first}");
         }
     }
 
@@ -505,14 +511,14 @@ mod tests {
             ("label src_id", "1 2"),
             ("dst from weight", "1 2 3"),
         ] {
-            assert!(taken(&none, first, second).is_err(), "{first}");
+            assert!(chosen(&none, first, second).is_err(), "{first}");
         }
-        let text = taken(&none, "source weight", "1 2").unwrap_err();
+        let text = chosen(&none, "source weight", "1 2").unwrap_err();
         assert!(
             text.contains("column 'weight' has the name of a weight, which leaves one column"),
             "{text}"
         );
-        let text = taken(&none, "1 2 3", "1 2 3").unwrap_err();
+        let text = chosen(&none, "1 2 3", "1 2 3").unwrap_err();
         assert_eq!(
             text,
             "f: the columns of the edges are ambiguous; it has 3 columns (first line: 1, 2, 3); \
@@ -536,20 +542,20 @@ mod tests {
 
     #[test]
     fn what_the_user_says_is_taken() {
-        assert_eq!(taken(&choice("", "", "3"), "1 2 3", "1 2 3"), Ok((0, 1, Some(2), false)));
-        assert_eq!(taken(&choice("3", "1", ""), "1 2 3", "1 2 3"), Ok((2, 0, None, false)));
-        assert_eq!(taken(&choice("b", "a", ""), "a b c", "x y z"), Ok((1, 0, None, true)));
-        assert_eq!(taken(&choice("", "", "c"), "a b c", "x y z"), Ok((0, 1, Some(2), true)));
+        assert_eq!(chosen(&choice("", "", "3"), "1 2 3", "1 2 3"), Ok((0, 1, Some(2), false)));
+        assert_eq!(chosen(&choice("3", "1", ""), "1 2 3", "1 2 3"), Ok((2, 0, None, false)));
+        assert_eq!(chosen(&choice("b", "a", ""), "a b c", "x y z"), Ok((1, 0, None, true)));
+        assert_eq!(chosen(&choice("", "", "c"), "a b c", "x y z"), Ok((0, 1, Some(2), true)));
         let extra = ColumnChoice { ignore_extra: true, ..ColumnChoice::default() };
-        assert_eq!(taken(&extra, "1 2 3 4", "1 2 3 4"), Ok((0, 1, None, false)));
+        assert_eq!(chosen(&extra, "1 2 3 4", "1 2 3 4"), Ok((0, 1, None, false)));
         let bare = ColumnChoice { header: Some(false), ..ColumnChoice::default() };
-        assert_eq!(taken(&bare, "source target", "x y"), Ok((0, 1, None, false)));
+        assert_eq!(chosen(&bare, "source target", "x y"), Ok((0, 1, None, false)));
         let headed = ColumnChoice { header: Some(true), ..ColumnChoice::default() };
-        assert_eq!(taken(&headed, "alice bob", "x y"), Ok((0, 1, None, true)));
+        assert_eq!(chosen(&headed, "alice bob", "x y"), Ok((0, 1, None, true)));
         for wrong in
             [choice("5", "", ""), choice("x", "b", ""), choice("a", "a", ""), choice("a", "", "a")]
         {
-            assert!(taken(&wrong, "a b c", "1 2 3").is_err(), "{wrong:?}");
+            assert!(chosen(&wrong, "a b c", "1 2 3").is_err(), "{wrong:?}");
         }
     }
 }

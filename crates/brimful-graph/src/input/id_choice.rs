@@ -115,7 +115,7 @@ fn in_text(start: &[u8], ended: bool, format: TextFormat, choice: &ColumnChoice)
             // The reader examines the same number of bytes.
             let beginning = without_mark(start.get(..CHUNK_BYTES).unwrap_or(start));
             let ended = start.len() < CHUNK_BYTES;
-            let begun = records::begin(beginning, ended, delimiter, choice, (false, true));
+            let begun = records::begin(beginning, ended, delimiter, choice, false, true);
             let Ok(Some(begun)) = begun else { return false };
             let body = text.get(begun.skip..).unwrap_or_default();
             begun.records.ids(body).take(LOOKED_AT_LINES).flatten().for_each(count);

@@ -60,10 +60,12 @@ impl<'c> BlockCursor<'c> {
     /// A cursor over the blocks of segment `index` for `sources`, which ascend within the segment.
     /// Without `weights`, all weights are 1.
     pub fn new(
-        (shards, directory): (&'c ShardFile, &'c Directory),
+        shards: &'c ShardFile,
+        directory: &'c Directory,
         index: usize,
         sources: &'c [u64],
-        (bytes, weights): (SegmentBytes<'c>, Option<Weights<'c>>),
+        bytes: SegmentBytes<'c>,
+        weights: Option<Weights<'c>>,
         buffers: &'c mut BlockBuffers,
     ) -> Self {
         if weights.is_some() {

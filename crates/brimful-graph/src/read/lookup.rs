@@ -346,7 +346,7 @@ impl Lookup {
     ) -> Result<()> {
         let vertices = self.with_edges(vertices, weighted)?;
         let wanted = self.wanted(vertices, direction)?;
-        let found = self.walk((vertices, direction, weighted), Reach::Everywhere, wanted, take)?;
+        let found = self.walk(vertices, direction, weighted, Reach::Everywhere, wanted, take)?;
         self.check_found(found, wanted)
     }
 
@@ -364,8 +364,8 @@ impl Lookup {
         let threads = Resources::threads(None).min(work.div_ceil(THREAD_WORK) as usize).max(1);
         let walk = |part: usize| -> Result<Vec<(u32, u64, f64)>> {
             let mut found = Vec::new();
-            let reach = Reach::Part { part, of: threads };
-            self.walk((vertices, direction, weighted), reach, wanted, |place, bits, weight| {
+            let reach = Reach::Part { part, parts: threads };
+            self.walk(vertices, direction, weighted, reach, wanted, |place, bits, weight| {
                 found.push((place as u32, bits, weight));
             })?;
             self.sort_found(&mut found);
@@ -424,7 +424,9 @@ impl Lookup {
     /// Calls `take` for edges to the targets in `reach`, until `wanted` are found; their number.
     fn walk(
         &self,
-        (vertices, direction, weighted): (&[u64], Direction, bool),
+        vertices: &[u64],
+        direction: Direction,
+        weighted: bool,
         reach: Reach,
         wanted: u64,
         mut take: impl FnMut(usize, u64, f64),

@@ -96,24 +96,30 @@ impl SegmentReader {
         let bits = shards.interval_bits();
         let (target_base, mask) = (segment.interval << bits, (1_u32 << bits) - 1);
         let weights = self.weights_of(shards).map(|_| self.weights.bytes());
-        let (mut last, vertices, mut beyond) =
+        let (mut last, vertices, mut is_beyond) =
             ((segment.first_source, 0), shards.vertices(), false);
-        let unit = (self.bytes.bytes(), weights);
-        let decoded =
-            shards.decode(index, unit, self.unpack, &mut self.buffer, |base, keys, weights| {
+        let unit = self.bytes.bytes();
+        let decoded = shards.decode(
+            index,
+            unit,
+            weights,
+            self.unpack,
+            &mut self.buffer,
+            |base, keys, weights| {
                 keys.iter().zip(weights).all(|(key, &weight)| {
                     let (source, target) = (base + u64::from(key >> bits), key & mask);
                     let ordered = last <= (source, target) && source <= segment.last_source;
                     last = (source, target);
                     let target = target_base + u64::from(target);
-                    beyond |= target >= vertices;
-                    if ordered && !beyond {
+                    is_beyond |= target >= vertices;
+                    if ordered && !is_beyond {
                         edge(source, target, weight);
                     }
-                    ordered && !beyond
+                    ordered && !is_beyond
                 })
-            });
-        if beyond {
+            },
+        );
+        if is_beyond {
             return Err(shards
                 .file()
                 .corrupt(shards.unit(index), "a target is not a vertex with edges"));

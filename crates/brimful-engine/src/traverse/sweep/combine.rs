@@ -55,8 +55,8 @@ impl<P: Program> Sweep<'_, P> {
         sums: &mut [SumOf<P>],
     ) -> Result<u64> {
         match self.weighted {
-            true => self.accumulate_segment::<true>(step, (unit, Some(weights)), buffer, sums),
-            false => self.accumulate_segment::<false>(step, (unit, None), buffer, sums),
+            true => self.accumulate_segment::<true>(step, unit, Some(weights), buffer, sums),
+            false => self.accumulate_segment::<false>(step, unit, None, buffer, sums),
         }
     }
 
@@ -65,7 +65,8 @@ impl<P: Program> Sweep<'_, P> {
     fn accumulate_segment<const WEIGHTED: bool>(
         &self,
         step: SegmentRef,
-        bytes: (&[u8], Option<&[u8]>),
+        unit: &[u8],
+        weights: Option<&[u8]>,
         buffer: &mut Vec<u8>,
         sums: &mut [SumOf<P>],
     ) -> Result<u64> {
@@ -88,24 +89,31 @@ impl<P: Program> Sweep<'_, P> {
             few.and_then(|few| sources.from(base).get(few))
                 .is_some_and(|few| few.iter().all(|signal| is_left_out::<P>(*signal, false)))
         };
-        shards.decode(step.segment, bytes, self.unpack, buffer, |base, keys, weights| {
-            if all_silent(base, &keys) {
-                left_out += keys.len() as u64;
-                return true;
-            }
-            let mut key_weights = weights.iter();
-            let all_inside = P::SELF_LOOPS
-                && scatter(keys, bits, sources.from(base), sums, |signal, sum| {
-                    let weight =
-                        if WEIGHTED { key_weights.next().copied().unwrap_or(1.0) } else { 1.0 };
-                    left_out += fold(signal, weight, sum, false);
-                });
-            all_inside || {
-                scatter_checked(base, keys, weights, bits, first_target, sources, sums, fold)
-                    .map(|count| left_out += count)
-                    .is_some()
-            }
-        })?;
+        shards.decode(
+            step.segment,
+            unit,
+            weights,
+            self.unpack,
+            buffer,
+            |base, keys, weights| {
+                if all_silent(base, &keys) {
+                    left_out += keys.len() as u64;
+                    return true;
+                }
+                let mut key_weights = weights.iter();
+                let all_inside = P::SELF_LOOPS
+                    && scatter(keys, bits, sources.from(base), sums, |signal, sum| {
+                        let weight =
+                            if WEIGHTED { key_weights.next().copied().unwrap_or(1.0) } else { 1.0 };
+                        left_out += fold(signal, weight, sum, false);
+                    });
+                all_inside || {
+                    scatter_checked(base, keys, weights, bits, first_target, sources, sums, fold)
+                        .map(|count| left_out += count)
+                        .is_some()
+                }
+            },
+        )?;
         Ok(u64::from(shards.segments()[step.segment].edges) - left_out)
     }
 
@@ -124,11 +132,15 @@ impl<P: Program> Sweep<'_, P> {
         let first_target = (step.interval as u64) << bits;
         let mut batcher =
             Batcher::new(batched, self.sources, first_source, first_target, self.weighted);
-        let bytes = (unit, self.weighted.then_some(weights));
-        let decoded =
-            shards.decode(step.segment, bytes, self.unpack, buffer, |base, keys, weights| {
-                batcher.add(base, keys, bits, weights, sums)
-            });
+        let weights = self.weighted.then_some(weights);
+        let decoded = shards.decode(
+            step.segment,
+            unit,
+            weights,
+            self.unpack,
+            buffer,
+            |base, keys, weights| batcher.add(base, keys, bits, weights, sums),
+        );
         let combined = batcher.finish(sums)?;
         decoded?;
         Ok(combined)

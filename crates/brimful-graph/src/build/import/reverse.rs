@@ -87,7 +87,7 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         resources,
         spare: memory.bytes() - minimum,
         phases: Vec::new(),
-        since: Instant::now(),
+        phase_start: Instant::now(),
     };
     let (source, map) = (ShardEdges::new(latest.forward()), IdMap::Consecutive { first: 0 });
     let (source, ends) = (&source, graph.connected());

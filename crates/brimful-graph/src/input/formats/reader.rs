@@ -241,7 +241,7 @@ impl<'a> Current<'a> {
     /// Chooses the columns of records; returns the number of bytes before the first edge.
     fn begin_records(&mut self, text: &[u8], ended: bool, delimiter: Option<u8>) -> Result<usize> {
         let Draft { choice, names, directed, .. } = &self.draft;
-        let begun = records::begin(text, ended, delimiter, choice, (*names, *directed));
+        let begun = records::begin(text, ended, delimiter, choice, *names, *directed);
         let begun = begun.map_err(|flaw| {
             let before = match &flaw {
                 HeaderFlaw::Wrong { at, .. } => text.get(..*at).unwrap_or_default(),

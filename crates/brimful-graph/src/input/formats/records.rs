@@ -61,8 +61,8 @@ pub(crate) struct Beginning {
     pub(crate) records: Records,
 }
 
-/// Reads the beginning `start` of a file; `None` if it contains no record. With `directed`, every
-/// edge keeps its written direction.
+/// Reads the beginning `start` of a file, whose ids are names if `names`; `None` if it contains no
+/// record. With `directed`, every edge keeps its written direction.
 ///
 /// # Errors
 /// A record that does not end within `start`, or a [`Doubt`].
@@ -71,7 +71,8 @@ pub(crate) fn begin(
     ended: bool,
     delimiter: Option<u8>,
     choice: &ColumnChoice,
-    (names, directed): (bool, bool),
+    names: bool,
+    directed: bool,
 ) -> Result<Option<Beginning>, HeaderFlaw> {
     let mut from = 0;
     while let Some(line) = start.get(from..).filter(|rest| !rest.is_empty()) {
@@ -326,7 +327,7 @@ impl Records {
                 return Err(work.unfinished(begin, "a quote that closes the field"));
             };
             let taken = spans.and_then(|spans| match self.words {
-                IdWords::Names => self.push_names((bytes, &buffer), spans, is_text, out),
+                IdWords::Names => self.push_names(bytes, &buffer, spans, is_text, out),
                 _ => self.push_ids(&buffer, spans, out),
             });
             match taken {
@@ -391,7 +392,8 @@ impl Records {
 
     fn push_names(
         &self,
-        (bytes, buffer): (&[u8], &[u8]),
+        bytes: &[u8],
+        buffer: &[u8],
         spans: [FieldSpan; 3],
         is_text: bool,
         out: &mut Output,

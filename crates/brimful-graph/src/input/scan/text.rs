@@ -64,7 +64,7 @@ impl Reader<'_> {
             true => None,
             false => {
                 let spools = [&spool, &listed];
-                Some(self.pump_text(&vertices, None, &scan, spools, &mut signs, (None, 0))?)
+                Some(self.pump_text(&vertices, None, &scan, spools, &mut signs, None, 0)?)
             }
         };
         let lines = before.as_ref().map_or(0, |summary| summary.lines);
@@ -77,11 +77,11 @@ impl Reader<'_> {
             let none = Spool::new(self.folder, &self.resources.job)?;
             let spools = [&spool, &none];
             let summary =
-                self.pump_text(&edges, first, &scan, spools, &mut signs, (members, lines))?;
+                self.pump_text(&edges, first, &scan, spools, &mut signs, members, lines)?;
             (summary.after(before), declared)
         } else {
             let spools = [&spool, &listed];
-            let summary = self.pump_text(&edges, first, &scan, spools, &mut signs, (None, 0))?;
+            let summary = self.pump_text(&edges, first, &scan, spools, &mut signs, None, 0)?;
             let declared = settle(listed, summary.numbered())?;
             (summary, declared)
         };
@@ -117,7 +117,8 @@ impl Reader<'_> {
         scan: &InputScan,
         [spool, listed]: [&Spool; 2],
         signs: &mut Signs,
-        (members, lines): (Option<&IdBitmap>, u64),
+        members: Option<&IdBitmap>,
+        lines: u64,
     ) -> Result<Summary> {
         let resources = self.resources;
         let open = |path: &Path| first.take().map_or_else(|| self.open(path), Ok);
@@ -132,11 +133,11 @@ impl Reader<'_> {
         pump(
             resources,
             |chunk| {
-                let more = reader.next(chunk)?;
+                let has_more = reader.next(chunk)?;
                 if reader.undirected() {
                     scan.take_both_directions();
                 }
-                Ok(more)
+                Ok(has_more)
             },
             || Ok((Output::default(), Vec::new())),
             |(out, buffer), _, chunk| parser.parse(chunk, out, &mut |out| take(out, buffer)),

@@ -77,48 +77,51 @@ impl Lookup {
             return Ok(Between::Unknown);
         };
         let (along, against) = (self.blocks(Direction::Out)?, self.blocks(Direction::In)?);
-        let mut there = Search::new(along, source);
-        let mut back = Search::new(against, target);
+        let mut forward = Search::new(along, source);
+        let mut backward = Search::new(against, target);
         let middle = loop {
             job.check()?;
-            let most = MAX_VERTICES.checked_sub(there.distances.len() + back.distances.len());
-            let Some(most) = most else { return Ok(Between::Unknown) };
-            let (one, other) = match there.last.len() <= back.last.len() {
-                true => (&mut there, &back),
-                false => (&mut back, &there),
+            let max_vertices =
+                MAX_VERTICES.checked_sub(forward.distances.len() + backward.distances.len());
+            let Some(max_vertices) = max_vertices else { return Ok(Between::Unknown) };
+            let (smaller, larger) = match forward.last.len() <= backward.last.len() {
+                true => (&mut forward, &backward),
+                false => (&mut backward, &forward),
             };
-            one.expand(most)?;
-            if one.last.len() > most {
+            smaller.expand(max_vertices)?;
+            if smaller.last.len() > max_vertices {
                 return Ok(Between::Unknown);
             }
-            if one.last.is_empty() {
+            if smaller.last.is_empty() {
                 return Ok(Between::Nothing);
             }
             // The searches meet at the last vertices of both; otherwise they would have met before.
-            let meets = |vertex: &u64| other.distances.contains_key(vertex);
-            let middle: Vec<u64> = one.last.iter().copied().filter(meets).collect();
+            let meets = |vertex: &u64| larger.distances.contains_key(vertex);
+            let middle: Vec<u64> = smaller.last.iter().copied().filter(meets).collect();
             if !middle.is_empty() {
                 break middle;
             }
         };
-        let second_half = second_half(along, &back, middle)?;
+        let second_half = second_half(along, &backward, middle)?;
         let mut path = vec![target];
         while let Some(&vertex) = path.last().filter(|vertex| **vertex != source) {
-            let is_before = |other: &u64| match back.distances.get(&vertex) {
-                Some(left) if *left < back.distance => {
-                    second_half.contains(other) && back.distances.get(other) == Some(&(left + 1))
+            let is_before = |neighbor: &u64| match backward.distances.get(&vertex) {
+                Some(left) if *left < backward.distance => {
+                    second_half.contains(neighbor)
+                        && backward.distances.get(neighbor) == Some(&(left + 1))
                 }
                 _ => {
-                    let left = there.distances.get(&vertex).and_then(|left| left.checked_sub(1));
-                    left.is_some() && there.distances.get(other) == left.as_ref()
+                    let left = forward.distances.get(&vertex).and_then(|left| left.checked_sub(1));
+                    left.is_some() && forward.distances.get(neighbor) == left.as_ref()
                 }
             };
             let mut before = Vec::new();
-            against.walk(&[vertex], Reach::Everywhere, false, |_, other, _| {
-                before.extend(Some(other).filter(is_before));
+            against.walk(&[vertex], Reach::Everywhere, false, |_, neighbor, _| {
+                before.extend(Some(neighbor).filter(is_before));
                 true
             })?;
-            let keyed = before.into_iter().map(|other| Ok((self.order_key(other)?, other)));
+            let keyed =
+                before.into_iter().map(|neighbor| Ok((self.order_key(neighbor)?, neighbor)));
             let least = keyed.collect::<Result<Vec<_>>>()?.into_iter().min();
             let what = "the index lacks an edge that the forward index has";
             let (_, least) = least.ok_or_else(|| reverse.file().corrupt(0, what))?;
@@ -137,12 +140,12 @@ impl Lookup {
 }
 
 /// The vertices on shortest paths from the vertices in the middle to the end.
-fn second_half(along: &Blocks, back: &Search<'_>, middle: Vec<u64>) -> Result<HashSet<u64>> {
-    let (mut all, mut last) = (HashSet::from_iter(middle.iter().copied()), middle);
-    for left in (0..back.distance).rev() {
+fn second_half(along: &Blocks, backward: &Search<'_>, middle: Vec<u64>) -> Result<HashSet<u64>> {
+    let (mut on_path, mut last) = (HashSet::from_iter(middle.iter().copied()), middle);
+    for left in (0..backward.distance).rev() {
         let mut next = Vec::new();
         along.walk(&last, Reach::Everywhere, false, |_, target, _| {
-            if back.distances.get(&target) == Some(&left) && all.insert(target) {
+            if backward.distances.get(&target) == Some(&left) && on_path.insert(target) {
                 next.push(target);
             }
             true
@@ -150,5 +153,5 @@ fn second_half(along: &Blocks, back: &Search<'_>, middle: Vec<u64>) -> Result<Ha
         next.sort_unstable();
         last = next;
     }
-    Ok(all)
+    Ok(on_path)
 }

@@ -53,7 +53,7 @@ pub(super) enum Reach {
         /// The part, from 0.
         part: usize,
         /// The number of parts.
-        of: usize,
+        parts: usize,
     },
 }
 
@@ -96,12 +96,12 @@ impl Blocks {
                 let interval = vertex >> self.shards.interval_bits();
                 let before = |range: &Range<usize>| segments[range.start].interval < interval;
                 let at = self.intervals.partition_point(before);
-                let found = self.intervals.get(at..=at).unwrap_or_default();
-                let is_it = found.iter().any(|range| segments[range.start].interval == interval);
-                if is_it { found } else { &[] }
+                let next = self.intervals.get(at..=at).unwrap_or_default();
+                let has_edges = next.iter().any(|range| segments[range.start].interval == interval);
+                if has_edges { next } else { &[] }
             }
-            Reach::Part { part, of } => {
-                let bound = |part: usize| self.intervals.len() * part / of;
+            Reach::Part { part, parts } => {
+                let bound = |part: usize| self.intervals.len() * part / parts;
                 &self.intervals[bound(part)..bound(part + 1)]
             }
         };
@@ -109,23 +109,27 @@ impl Blocks {
         for interval in intervals {
             let (mut index, mut at) = (interval.start, 0);
             while let Some(&source) = sources.get(at) {
-                let rest = &segments[index..interval.end];
-                index += rest.partition_point(|segment| segment.last_source < source);
+                index += segments[index..interval.end]
+                    .partition_point(|segment| segment.last_source < source);
                 let Some(segment) = segments[..interval.end].get(index) else { break };
                 at += sources[at..].partition_point(|source| *source < segment.first_source);
                 let end =
                     at + sources[at..].partition_point(|source| *source <= segment.last_source);
-                let here = &sources[at..end];
-                if here.is_empty() {
+                let of_segment = &sources[at..end];
+                if of_segment.is_empty() {
                     continue;
                 }
-                if !self.segment(index, here, weighted, &mut buffers, |place, target, weight| {
-                    take(at + place, target, weight)
-                })? {
+                if !self.walk_segment(
+                    index,
+                    of_segment,
+                    weighted,
+                    &mut buffers,
+                    |place, target, weight| take(at + place, target, weight),
+                )? {
                     return Ok(());
                 }
                 // The edges of the last source may continue in the next segment.
-                at = if here.last() == Some(&segment.last_source) { end - 1 } else { end };
+                at = if of_segment.last() == Some(&segment.last_source) { end - 1 } else { end };
                 index += 1;
             }
         }
@@ -133,7 +137,7 @@ impl Blocks {
     }
 
     /// [`Blocks::walk`] in one segment; false if `take` returned false.
-    fn segment(
+    fn walk_segment(
         &self,
         index: usize,
         sources: &[u64],
@@ -144,7 +148,7 @@ impl Blocks {
         let (shards, unit) = (&*self.shards, self.shards.unit(index));
         let segment = &shards.segments()[index];
         let directory = match &buffers.directory {
-            Some((known, directory)) if *known == unit => Arc::clone(directory),
+            Some((of_unit, directory)) if *of_unit == unit => Arc::clone(directory),
             _ => self.directory(unit)?,
         };
         let weights_unit = if weighted { Some(self.unit(Content::Weights, unit)?) } else { None };
@@ -163,9 +167,15 @@ impl Blocks {
         let (bits, first_target) =
             (shards.interval_bits(), segment.interval << shards.interval_bits());
         let (mut place, mut wants_more) = (0, true);
-        let columns = (bytes, weights);
-        let mut cursor =
-            BlockCursor::new((shards, &directory), index, sources, columns, &mut buffers.blocks);
+        let mut cursor = BlockCursor::new(
+            shards,
+            &directory,
+            index,
+            sources,
+            bytes,
+            weights,
+            &mut buffers.blocks,
+        );
         while wants_more {
             let decoded = cursor.next(|base, keys, weights| {
                 place += sources[place..].iter().take_while(|source| **source < base).count();

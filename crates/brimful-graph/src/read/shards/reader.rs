@@ -240,23 +240,24 @@ impl ShardFile {
     pub fn decode(
         &self,
         index: usize,
-        (unit, weights): (&[u8], Option<&[u8]>),
+        unit: &[u8],
+        weights: Option<&[u8]>,
         unpack: Unpack,
         buffer: &mut Vec<u8>,
         mut batch: impl FnMut(u64, Keys<'_>, &[f64; BATCH]) -> bool,
     ) -> Result<(), StoreError> {
         let segment = &self.segments[index];
-        let (first, plain) = (segment.first_source, self.plain(index, unit, buffer)?);
+        let (first_source, plain) = (segment.first_source, self.plain(index, unit, buffer)?);
         let mut packed = weights.map(|bytes| self.weights(index, bytes)).transpose()?;
         let mut values = [1.0; BATCH];
         let (codec, bits) = (segment.packing.codec, self.interval_bits);
-        let whole = codec.decode(plain, segment.edges, bits, unpack, &mut |base, keys| {
+        let is_sound = codec.decode(plain, segment.edges, bits, unpack, &mut |base, keys| {
             if let Some(packed) = &mut packed {
                 packed.take(&mut values[..keys.len()]);
             }
-            batch(first + base, keys, &values)
+            batch(first_source + base, keys, &values)
         });
-        if whole { Ok(()) } else { Err(self.contradiction(index)) }
+        if is_sound { Ok(()) } else { Err(self.contradiction(index)) }
     }
 
     /// The codec's bytes of segment `index`, from the bytes of its unit; a compressed segment is
@@ -267,9 +268,10 @@ impl ShardFile {
         unit: &'b [u8],
         buffer: &'b mut Vec<u8>,
     ) -> Result<&'b [u8], StoreError> {
-        let (segment, at) = (&self.segments[index], &self.offsets[index]);
-        let stored =
-            unit.get(at.offset as usize..).and_then(|rest| rest.get(..segment.stored as usize));
+        let (segment, offsets) = (&self.segments[index], &self.offsets[index]);
+        let stored = unit
+            .get(offsets.offset as usize..)
+            .and_then(|bytes| bytes.get(..segment.stored as usize));
         stored
             .and_then(|stored| plain_bytes(segment.packing, stored, segment.plain as usize, buffer))
             .ok_or_else(|| self.contradiction(index))
@@ -301,9 +303,10 @@ impl ShardFile {
 
     /// The weights of segment `index` in the weights of its unit.
     pub fn weights<'b>(&self, index: usize, unit: &'b [u8]) -> Result<Weights<'b>, StoreError> {
-        let (segment, at) = (&self.segments[index], &self.offsets[index]);
-        let bytes =
-            unit.get(at.weights as usize..).and_then(|rest| rest.get(..segment.weight_bytes()));
+        let (segment, offsets) = (&self.segments[index], &self.offsets[index]);
+        let bytes = unit
+            .get(offsets.weights as usize..)
+            .and_then(|bytes| bytes.get(..segment.weight_bytes()));
         bytes.and_then(|bytes| Weights::new(bytes, segment.edges, segment.weight_type)).ok_or_else(
             || {
                 let file = self.weights.as_ref().unwrap_or(&self.shards);
@@ -322,8 +325,8 @@ fn follows(last: Option<&Segment>, next: &Segment) -> bool {
         return next.begins_unit && next.window == 0;
     };
     let same_shard = last.interval == next.interval;
-    let order = (last.interval, last.window) <= (next.interval, next.window);
-    order
+    let ascends = (last.interval, last.window) <= (next.interval, next.window);
+    ascends
         && (same_shard || next.window == 0)
         && (!same_shard || next.window - last.window <= 1 && last.last_source <= next.first_source)
 }
@@ -354,13 +357,14 @@ fn offsets_of(
     let mut offsets = Vec::with_capacity(segments.len());
     let mut ends = [0_u64; 3];
     let mut unit = 0;
-    let whole = |unit: usize, ends: [u64; 3]| {
+    // True if the segments of a unit end where its columns end.
+    let is_covered = |unit: usize, ends: [u64; 3]| {
         [units.get(unit), weights.get(unit), directory.get(unit)]
             == [Some(&ends[0]), Some(&ends[1]), Some(&ends[2])]
     };
     for (index, segment) in segments.iter().enumerate() {
         if segment.begins_unit && index > 0 {
-            if !whole(unit, ends) {
+            if !is_covered(unit, ends) {
                 return None;
             }
             unit += 1;
@@ -378,6 +382,7 @@ fn offsets_of(
         ends[1] += segment.weight_bytes() as u64;
         ends[2] += u64::from(segment.blocks) * DIRECTORY_ROW as u64;
     }
-    let read = if segments.is_empty() { 0 } else { unit + 1 };
-    ((segments.is_empty() || whole(unit, ends)) && read == units.len()).then_some(offsets)
+    let used_units = if segments.is_empty() { 0 } else { unit + 1 };
+    ((segments.is_empty() || is_covered(unit, ends)) && used_units == units.len())
+        .then_some(offsets)
 }

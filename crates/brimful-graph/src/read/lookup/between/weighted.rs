@@ -113,20 +113,20 @@ impl Lookup {
             return Ok(Between::Nothing);
         }
         let (along, against) = (self.blocks(Direction::Out)?, self.blocks(Direction::In)?);
-        let mut there = Search::new(along, source);
-        let mut back = Search::new(against, target);
+        let mut forward = Search::new(along, source);
+        let mut backward = Search::new(against, target);
         let (most, mut best) =
             ((description.arcs / EDGES_PER_LOOKUP).max(FEW_LOOKUPS), f64::INFINITY);
-        while let (Some(near), Some(far)) = (there.nearest(), back.nearest())
+        while let (Some(near), Some(far)) = (forward.nearest(), backward.nearest())
             && near + far <= best
         {
             job.check()?;
-            if (there.looked_up + back.looked_up) as u64 > most {
+            if (forward.looked_up + backward.looked_up) as u64 > most {
                 return Ok(Between::Unknown);
             }
-            let found = match there.waiting.len() <= back.waiting.len() {
-                true => there.advance(&back, best)?,
-                false => back.advance(&there, best)?,
+            let found = match forward.waiting.len() <= backward.waiting.len() {
+                true => forward.advance(&backward, best)?,
+                false => backward.advance(&forward, best)?,
             };
             let Some(found) = found else { return Ok(Between::Unknown) };
             best = found;
@@ -134,7 +134,7 @@ impl Lookup {
         if best == f64::INFINITY {
             return Ok(Between::Nothing);
         }
-        let Some(path) = self.path_of((&there, &back), (source, target), best, job)? else {
+        let Some(path) = self.path_of(&forward, &backward, source, target, best, job)? else {
             let what = "the index lacks an edge that the forward index has";
             return Err(reverse.file().corrupt(0, what).into());
         };
@@ -145,19 +145,21 @@ impl Lookup {
     /// target, over edges that make up the distances of their ends.
     fn path_of(
         &self,
-        (there, back): (&Search<'_>, &Search<'_>),
-        (source, target): (u64, u64),
+        forward: &Search<'_>,
+        backward: &Search<'_>,
+        source: u64,
+        target: u64,
         best: f64,
         job: &Job,
     ) -> Result<Option<Vec<u64>>> {
         // Vertices on shortest paths whose distances from the source, and to the target, are final.
         let is_middle = |(vertex, distance): (&u64, &f64)| {
-            let rest = back.distances.get(vertex)?;
+            let rest = backward.distances.get(vertex)?;
             (distance + rest == best).then_some(*vertex)
         };
-        let mut first_half: HashSet<u64> = there.distances.iter().filter_map(is_middle).collect();
+        let mut first_half: HashSet<u64> = forward.distances.iter().filter_map(is_middle).collect();
         let second_half =
-            second_half(there.blocks, back, first_half.iter().copied().collect(), job)?;
+            second_half(forward.blocks, backward, first_half.iter().copied().collect(), job)?;
         let (mut followed, mut last) = (HashMap::from([(target, target)]), vec![target]);
         while !last.is_empty() && !followed.contains_key(&source) {
             job.check()?;
@@ -166,16 +168,16 @@ impl Lookup {
             vertices.sort_unstable();
             let ids: Vec<u64> = vertices.iter().map(|(vertex, _)| *vertex).collect();
             let mut found = Vec::new();
-            back.blocks.walk(&ids, Reach::Everywhere, true, |at, before, weight| {
+            backward.blocks.walk(&ids, Reach::Everywhere, true, |at, before, weight| {
                 let (vertex, place) = vertices[at];
                 let distances = |search: &Search<'_>| {
                     Some((*search.distances.get(&vertex)?, *search.distances.get(&before)?))
                 };
                 let is_in_first = first_half.contains(&vertex)
-                    && distances(there).is_some_and(|(far, near)| near + weight == far);
+                    && distances(forward).is_some_and(|(far, near)| near + weight == far);
                 let is_in_second = second_half.contains(&vertex)
                     && second_half.contains(&before)
-                    && distances(back).is_some_and(|(near, far)| near + weight == far);
+                    && distances(backward).is_some_and(|(near, far)| near + weight == far);
                 if is_in_first || is_in_second {
                     found.push((place, before, is_in_first));
                 }
@@ -211,20 +213,20 @@ impl Lookup {
 /// The vertices on shortest paths from the vertices in the middle to the target.
 fn second_half(
     along: &Blocks,
-    back: &Search<'_>,
+    backward: &Search<'_>,
     middle: Vec<u64>,
     job: &Job,
 ) -> Result<HashSet<u64>> {
-    let (mut all, mut last) = (HashSet::from_iter(middle.iter().copied()), middle);
+    let (mut on_path, mut last) = (HashSet::from_iter(middle.iter().copied()), middle);
     while !last.is_empty() {
         job.check()?;
         last.sort_unstable();
         let mut next = Vec::new();
         along.walk(&last, Reach::Everywhere, true, |place, target, weight| {
-            let ends = (back.distances.get(&last[place]), back.distances.get(&target));
+            let ends = (backward.distances.get(&last[place]), backward.distances.get(&target));
             if let (Some(far), Some(near)) = ends
                 && near + weight == *far
-                && all.insert(target)
+                && on_path.insert(target)
             {
                 next.push(target);
             }
@@ -232,5 +234,5 @@ fn second_half(
         })?;
         last = next;
     }
-    Ok(all)
+    Ok(on_path)
 }
