@@ -111,7 +111,7 @@ impl BloomFilter {
 
     /// Number of keys accepted since the filter was opened, including repeats.
     pub fn taken(&self) -> u64 {
-        self.log.taken()
+        self.log.accepted()
     }
 
     /// The path of the filter.

@@ -70,33 +70,33 @@ where
     R: Copy + Send + Sync,
     Ask: FnMut(&[Asked], &mut Vec<(u32, R)>) -> Result<()>,
 {
-    let mut out = vec![absent; keys.len()];
+    let mut answers = vec![absent; keys.len()];
     let workers = options.resources.workers();
     // Takes half of the batch's memory, because pages that the system reads ahead need memory, too.
-    let most = (options.batch_bytes() / 2 / size_of::<Asked>() / workers).max(FEWEST_KEYS);
-    let step = most.saturating_mul(MAX_RANGES).min(u32::MAX as usize);
-    for (keys, out) in keys.chunks(step).zip(out.chunks_mut(step)) {
+    let max_range_len = (options.batch_bytes() / 2 / size_of::<Asked>() / workers).max(FEWEST_KEYS);
+    let chunk_len = max_range_len.saturating_mul(MAX_RANGES).min(u32::MAX as usize);
+    for (keys, answers) in keys.chunks(chunk_len).zip(answers.chunks_mut(chunk_len)) {
         let ranges = match keys.len() {
             few if few <= FEWEST_KEYS => 1,
-            many => with_spare(many).div_ceil(most).max(workers),
+            many => with_spare(many).div_ceil(max_range_len).max(workers),
         };
         let part_len = with_spare(keys.len() / ranges / PARTS);
         let next = AtomicUsize::new(0);
-        let out = Mutex::new(out);
+        let answers = Mutex::new(answers);
         let work = |_: usize| {
             let mut ask = asker();
             let mut parts: Vec<Vec<Asked>> =
                 (0..PARTS).map(|_| Vec::with_capacity(part_len)).collect();
-            let (mut buffer, mut found) = (Vec::with_capacity(part_len), Vec::new());
+            let (mut buffer, mut found_in_part) = (Vec::with_capacity(part_len), Vec::new());
             let mut answer = |parts: &mut [Vec<Asked>]| -> Result<()> {
                 for part in parts.iter_mut().filter(|part| !part.is_empty()) {
                     options.resources.job.check()?;
                     sort_in_memory(part, &mut buffer);
-                    ask(part, &mut found)?;
-                    let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
-                    for (index, value) in found.drain(..) {
-                        if let Some(place) = out.get_mut(index as usize) {
-                            *place = value;
+                    ask(part, &mut found_in_part)?;
+                    let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+                    for (index, value) in found_in_part.drain(..) {
+                        if let Some(answer) = answers.get_mut(index as usize) {
+                            *answer = value;
                         }
                     }
                     part.clear();
@@ -117,8 +117,10 @@ where
                     if mixed.wrapping_sub(low) > last - low {
                         continue;
                     }
-                    let place = u128::from(mixed) * ranges as u128;
-                    let part = (place as u64 >> (u64::BITS - PARTS.ilog2())) as usize;
+                    // Its upper 64 bits are the number of the range, the lower ones the position in
+                    // that range.
+                    let scaled = u128::from(mixed) * ranges as u128;
+                    let part = (scaled as u64 >> (u64::BITS - PARTS.ilog2())) as usize;
                     let is_full = parts.get_mut(part).is_some_and(|part| {
                         part.push(Asked::new(mixed, index));
                         part.len() == part_len
@@ -137,7 +139,7 @@ where
             results.into_iter().collect::<Result<()>>()?;
         }
     }
-    Ok(out)
+    Ok(answers)
 }
 
 /// A little more than `keys`, because some ranges get more keys than others.

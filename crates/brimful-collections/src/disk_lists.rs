@@ -89,7 +89,7 @@ impl DiskLists {
 
     /// Number of items accepted since the lists were opened.
     pub fn taken(&self) -> u64 {
-        self.log.taken()
+        self.log.accepted()
     }
 
     /// The path of the lists.

@@ -76,12 +76,12 @@ impl HashPages {
         pages: &PageFile,
         stream: u8,
         words: usize,
-        description: (u64, u64),
+        (bits, len): (u64, u64),
     ) -> StoreResult<Self> {
-        let (bits, len) = description;
         let entries = Entries { words };
-        let most = pages.pages(stream).saturating_mul(entries.capacity(pages.page_bytes()) as u64);
-        if bits > u64::from(MAX_BITS) || len > most {
+        let max_len =
+            pages.pages(stream).saturating_mul(entries.capacity(pages.page_bytes()) as u64);
+        if bits > u64::from(MAX_BITS) || len > max_len {
             let what = format!("the counts are impossible: 2^{bits} buckets with {len} entries");
             return Err(StoreError::corrupt_pages(pages.path(), 0, what));
         }
@@ -110,7 +110,7 @@ impl HashPages {
 
     /// Completes an interrupted doubling, if any, and returns the buckets. A caller that changes
     /// pages passes its right to write; then a cancellation does not interrupt the doubling.
-    fn whole(
+    fn settled(
         &self,
         pages: &PageFile,
         writing: Option<&Writing<'_>>,
@@ -143,7 +143,7 @@ impl HashPages {
 
     /// The value of a mixed key (0 in a set), if it exists.
     pub(crate) fn get(&self, pages: &PageFile, mixed: u64) -> Result<Option<u64>> {
-        let buckets = self.whole(pages, None)?;
+        let buckets = self.settled(pages, None)?;
         Ok(pages.read(self.page(bucket(mixed, buckets.bits)), |bytes| {
             let found = self.entries.find(bytes, mixed).ok()?;
             Some(self.entries.value(bytes, found))
@@ -158,7 +158,7 @@ impl HashPages {
         sorted: &[Asked],
         mut found: impl FnMut(u32, u64),
     ) -> Result<()> {
-        let buckets = self.whole(scanner.pages(), None)?;
+        let buckets = self.settled(scanner.pages(), None)?;
         let bits = buckets.bits;
         let bucket_of = |asked: &Asked| bucket(asked.mixed, bits);
         let groups = sorted.chunk_by(|a, b| bucket_of(a) == bucket_of(b));
@@ -194,10 +194,10 @@ impl HashPages {
     /// Adds keys until a bucket is full; returns the keys from that bucket on, and the number of
     /// bits that select a bucket. A cancellation leaves all keys unadded.
     fn add_some<'k>(&self, pages: &PageFile, keys: &'k [u64]) -> Result<(&'k [u64], u32)> {
-        drop(self.whole(pages, None)?);
+        drop(self.settled(pages, None)?);
         // The same lock order as in doubling.
         let writing = pages.write();
-        let buckets = self.whole(pages, Some(&writing))?;
+        let buckets = self.settled(pages, Some(&writing))?;
         let bits = buckets.bits;
         if self.is_crowded(pages, bits) {
             return Ok((keys, bits));
@@ -244,7 +244,7 @@ impl HashPages {
     ) -> Result<Option<u64>> {
         loop {
             let seen = {
-                let buckets = self.whole(pages, Some(writing))?;
+                let buckets = self.settled(pages, Some(writing))?;
                 let outcome =
                     pages.update(writing, self.page(bucket(mixed, buckets.bits)), |page| {
                         self.entries.set(page.bytes_mut(), mixed, value)
@@ -270,7 +270,7 @@ impl HashPages {
         job: &Job,
         f: impl FnMut(u64, u64) -> Result<()>,
     ) -> Result<()> {
-        let buckets = self.whole(pages, None)?;
+        let buckets = self.settled(pages, None)?;
         self.scan(pages, job, buckets.bits, |_, _| Ok(()), f)
     }
 
@@ -311,7 +311,7 @@ impl HashPages {
         job: &Job,
         mut f: impl FnMut(u64, u64) -> Result<()>,
     ) -> Result<()> {
-        let buckets = self.whole(pages, None)?;
+        let buckets = self.settled(pages, None)?;
         let bits = buckets.bits;
         let broken = |what: String| StoreError::corrupt_pages(pages.path(), 0, what);
         let in_place = |page: PageId, bytes: &[u8]| {
@@ -345,7 +345,7 @@ impl HashPages {
     /// Doubles the buckets if they are nearly full, and completes a doubling that was interrupted.
     pub(crate) fn grow(&self, pages: &PageFile) -> StoreResult<()> {
         loop {
-            let bits = self.whole(pages, None)?.bits;
+            let bits = self.settled(pages, None)?.bits;
             if !self.is_crowded(pages, bits) {
                 return Ok(());
             }

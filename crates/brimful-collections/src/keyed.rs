@@ -68,7 +68,7 @@ impl Keyed {
 
     /// Number of keys accepted since the collection was opened, including repeats.
     pub fn taken(&self) -> u64 {
-        self.log.taken()
+        self.log.accepted()
     }
 
     /// Adds all keys, or none after a failure; a counter adds 1 to the count of each. After an I/O

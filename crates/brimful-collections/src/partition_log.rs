@@ -57,8 +57,10 @@ pub(crate) struct PartitionLog {
     file: StoreFile,
     end: AtomicU64,
     parts: Vec<Mutex<Part>>,
+    /// Number of pending keys.
     len: AtomicU64,
-    taken: AtomicU64,
+    /// Number of keys accepted so far.
+    accepted: AtomicU64,
     /// Held shared during a push, exclusively during a drain.
     gate: RwLock<()>,
     /// Blocks per piece.
@@ -90,7 +92,7 @@ impl PartitionLog {
             end: AtomicU64::new(0),
             parts: (0..PARTITIONS).map(|_| Mutex::default()).collect(),
             len: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
+            accepted: AtomicU64::new(0),
             gate: RwLock::new(()),
             piece_blocks: (share / BUFFER_LEN).max(1),
             broken: AtomicBool::new(false),
@@ -103,8 +105,8 @@ impl PartitionLog {
     }
 
     /// Number of keys accepted so far.
-    pub(crate) fn taken(&self) -> u64 {
-        self.taken.load(Ordering::Relaxed)
+    pub(crate) fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
     }
 
     /// True if the keys should be applied now.
@@ -142,26 +144,27 @@ impl PartitionLog {
                 self.append(&mut part.lock().unwrap_or_else(PoisonError::into_inner), keys)
             })
         };
-        let taken = if keys.len() <= CHUNK_LEN {
+        let pushed = if keys.len() <= CHUNK_LEN {
             chunk(keys)
         } else {
             options.resources.pool.install(|| keys.par_chunks(CHUNK_LEN).try_for_each(chunk))
         };
-        if taken.is_err() {
+        if pushed.is_err() {
             self.broken.store(true, Ordering::Relaxed);
-            return taken;
+            return pushed;
         }
         self.len.fetch_add(keys.len() as u64, Ordering::Relaxed);
-        self.taken.fetch_add(keys.len() as u64, Ordering::Relaxed);
+        self.accepted.fetch_add(keys.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
     fn append(&self, part: &mut Part, keys: &[u64]) -> Result<()> {
-        let mut rest = keys;
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(BUFFER_LEN - part.buffer.len()));
+        let mut remaining = keys;
+        while !remaining.is_empty() {
+            let (now, later) =
+                remaining.split_at(remaining.len().min(BUFFER_LEN - part.buffer.len()));
             part.buffer.extend_from_slice(now);
-            rest = later;
+            remaining = later;
             if part.buffer.len() == BUFFER_LEN {
                 let narrow = narrowed(&part.buffer);
                 let bytes: &[u8] = match &narrow {

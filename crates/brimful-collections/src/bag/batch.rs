@@ -52,11 +52,11 @@ impl Records {
     /// Keeps only the first `len` records.
     fn truncate(&mut self, len: usize) {
         self.positions.truncate(len);
-        let mut kept: Vec<&mut (usize, usize)> =
+        let mut present: Vec<&mut (usize, usize)> =
             self.positions.iter_mut().filter(|position| position.0 != ABSENT.0).collect();
-        kept.sort_unstable();
+        present.sort_unstable();
         let mut end = 0;
-        for (at, len) in kept.into_iter().map(|position| (&mut position.0, position.1)) {
+        for (at, len) in present.into_iter().map(|position| (&mut position.0, position.1)) {
             self.bytes.copy_within(*at..*at + len, end);
             *at = end;
             end += len;
@@ -134,10 +134,10 @@ impl RecordBag {
         indexes: &[usize],
         positions: &mut [u64],
     ) -> Result<()> {
-        let mut rest = indexes;
-        while !rest.is_empty() {
-            let (page, count) = self.space().promise(class, rest.len(), &self.classes);
-            let (now, later) = rest.split_at(count.min(rest.len()));
+        let mut remaining = indexes;
+        while !remaining.is_empty() {
+            let (page, count) = self.space().promise(class, remaining.len(), &self.classes);
+            let (now, later) = remaining.split_at(count.min(remaining.len()));
             let filled = self.pages.update(writing, PageId::new(DATA, page), |page_bytes| {
                 let bytes = page_bytes.bytes_mut();
                 if !layout::is_formatted(bytes, class) {
@@ -153,7 +153,7 @@ impl RecordBag {
                 Some(())
             });
             match filled {
-                Ok(Some(())) => rest = later,
+                Ok(Some(())) => remaining = later,
                 Ok(None) => {
                     return Err(self.damaged(
                         start,
@@ -288,15 +288,15 @@ impl RecordBag {
             located.retain(|(_, index)| *index < end);
             records.truncate(end);
         }
-        let all = wanted == Wanted::All;
+        let needs_all = wanted == Wanted::All;
         let id_of = |index: usize| ids.get(index).copied().unwrap_or(u64::MAX);
-        let mut again = Vec::new();
+        let mut one_by_one = Vec::new();
         let mut in_slots = Vec::with_capacity(located.len());
         for (position, index) in located {
             match position {
-                Some(position) if position.is_span() => again.push(index),
+                Some(position) if position.is_span() => one_by_one.push(index),
                 Some(position) => in_slots.push((position, index)),
-                None if all => return Err(self.removed(id_of(index))),
+                None if needs_all => return Err(self.removed(id_of(index))),
                 None => {}
             }
         }
@@ -310,16 +310,16 @@ impl RecordBag {
             let groups: Vec<_> = groups.by_ref().take(window.len()).collect();
             // Reserves memory for the remaining records by their average length so far, because
             // growth by doubling would copy everything.
-            let coming: usize = groups.iter().map(|group| group.len()).sum();
+            let window_records: usize = groups.iter().map(|group| group.len()).sum();
             if done > 0
                 && records.bytes.capacity() - records.bytes.len()
-                    < records.bytes.len() / done * coming * 2
+                    < records.bytes.len() / done * window_records * 2
             {
                 records
                     .bytes
                     .reserve(records.bytes.len() / done * (in_slots.len() - done) * 17 / 16);
             }
-            done += coming;
+            done += window_records;
             scanner.visit(
                 window.iter().map(|number| PageId::new(DATA, *number)),
                 |page, bytes| {
@@ -335,17 +335,19 @@ impl RecordBag {
                                 }
                             }
                             // The record has moved.
-                            None => again.push(*index),
+                            None => one_by_one.push(*index),
                         }
                     }
                     Ok(())
                 },
             )?;
         }
-        for index in again.into_iter().filter(|index| *index < records.len()).collect::<Vec<_>>() {
+        for index in
+            one_by_one.into_iter().filter(|index| *index < records.len()).collect::<Vec<_>>()
+        {
             self.options.resources.job.check()?;
             match self.fetch(id_of(index), |record| records.set(index, record)) {
-                Err(Error::Removed { .. }) if !all => {}
+                Err(Error::Removed { .. }) if !needs_all => {}
                 other => other?,
             }
         }
@@ -403,7 +405,7 @@ impl RecordBag {
             let page_of = |l: &Located| l.0.map(|position| position.page());
             let groups: Vec<&[Located]> =
                 located.chunk_by(|a, b| page_of(a) == page_of(b)).collect();
-            let one = |index: usize| {
+            let change_index = |index: usize| {
                 let (Some(id), Some(record)) = (ids.get(index), records.get(index)) else {
                     return Ok(());
                 };
@@ -415,9 +417,9 @@ impl RecordBag {
                     self.pages.check()?;
                     let pages = groups.iter().filter_map(|g| g.first().and_then(page_of));
                     self.pages.scanner().load(pages.map(|number| PageId::new(DATA, number)))?;
-                    groups
-                        .iter()
-                        .try_for_each(|group| group.iter().try_for_each(|(_, index)| one(*index)))
+                    groups.iter().try_for_each(|group| {
+                        group.iter().try_for_each(|(_, index)| change_index(*index))
+                    })
                 })
             })?;
         }
