@@ -37,7 +37,7 @@ pub(crate) fn check(bytes: &[u8]) -> bool {
     let resources = &*RESOURCES;
     let checkpoints = Checkpoints::open_folder(folder.shared(), 2, &Arc::default())
         .expect("the manifest is whole");
-    assert!(checkpoints.found().eq([1]));
+    assert!(checkpoints.existing().eq([1]));
     let Ok(mut saved) = checkpoints.read(1) else { return false };
     let mut array = ScratchArray::<u64>::resident(LENGTH, WINDOW);
     let mut records = vec![0_u8; LENGTH];
