@@ -6,6 +6,7 @@ import os
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from bench.command import Command, Record, brimful
 from bench.session import EDGE_FACTOR, Series, Session
@@ -21,6 +22,9 @@ _PROGRAMS = {
 }
 #: Files of an import.
 _FILES = 4
+#: Beside Spark, which takes long for a superstep; and the heap of Spark.
+_SHORT = ("--tolerance", "0", "--max-supersteps", "5")
+_SPARK_MEMORY = "8g"
 #: Bytes of a part, and turns, of the exchange alone.
 _PART, _TURNS = 20_000_000, 50
 
@@ -33,6 +37,7 @@ def tables(session: Session) -> Iterator[Table]:
         yield _runs(session, graph, f"RMAT-{scale}", program, options)
     yield _imports(session, graph, f"RMAT-{scale}")
     yield _exchange(session)
+    yield _beside_spark(session)
 
 
 def _runs(
@@ -156,6 +161,34 @@ def _exchange(session: Session) -> Table:
     )
     table.ran(series)
     table.notes.append(f"{_TURNS} turns of {_PART / 1e6:.0f} MB from each to the other at a time")
+    return table
+
+
+def _beside_spark(session: Session) -> Table:
+    scale = session.size.small_scale
+    graph, edges = session.rmat(scale), session.text(scale)
+    words = ("run", "pagerank", graph, *_SHORT, *_BUDGET)
+    steps, memory = _SHORT[-1], _SPARK_MEMORY
+    series = session.measure(
+        brimful(*words, "--threads", str(_THREADS)),
+        brimful(*words, "--cluster", "local:2", "--threads", "1"),
+        Command("bench.spark", (str(edges), steps, memory)),
+    )
+    table = Table(
+        f"cluster: PageRank of RMAT-{scale} beside GraphX of Spark",
+        f"f64; {_THREADS} threads each",
+        ("where", "s/superstep, median (best)", "s to load", "speed of GraphX"),
+    )
+    spark = series[2].median("seconds")
+    for name, one in zip(("--threads 2", "--cluster local:2", "GraphX"), series, strict=True):
+        field: Any = "seconds" if name == "GraphX" else _superstep
+        loaded = figure(one, "load_seconds") if name == "GraphX" else "-"
+        table.row(name, figure(one, field, 3), loaded, ratio(spark, one.median(field)))
+    table.ran(*series)
+    table.notes.append(
+        f"GraphX: supersteps without loading, one process with a heap of {memory}, from an edge "
+        "list; brimful: a graph directory in 2G"
+    )
     return table
 
 
