@@ -64,7 +64,7 @@ fn asynchronous(planner: &Planner<'_>) -> Result<Option<Forecast>> {
     let forecast = planner.program(&ShortestPaths { sources: 0.into() }, steps(planner)?)?;
     // A checkpoint belongs to one program at any budget.
     let stays = request.store.is_some() || request.checkpoints.is_some();
-    Ok(Some(forecast).filter(|one| stays || one.in_memory_bytes <= planner.limit()))
+    Ok(Some(forecast).filter(|forecast| stays || forecast.in_memory_bytes <= planner.limit()))
 }
 
 /// Computes levels. State: the distance from the nearest source, or all ones while the vertex is
@@ -109,7 +109,7 @@ pub struct Parents {
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Child {
-    own: u64,
+    id: u64,
     parent: u64,
 }
 
@@ -122,12 +122,12 @@ impl Program for Parents {
     const NEEDS_EXTERNAL: bool = true;
 
     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> Child {
-        let own = vertex.external;
-        Child { own, parent: if self.sources.contains(vertex.id) { own } else { u64::MAX } }
+        let id = vertex.external;
+        Child { id, parent: if self.sources.contains(vertex.id) { id } else { u64::MAX } }
     }
 
     fn signal(&self, _: Vertex, child: Child) -> u64 {
-        if child.parent == u64::MAX { u64::MAX } else { child.own }
+        if child.parent == u64::MAX { u64::MAX } else { child.id }
     }
 
     fn collect(&self, _: Vertex, child: Child, least: u64, _: &Globals<()>) -> Child {

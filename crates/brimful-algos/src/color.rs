@@ -53,7 +53,7 @@ pub(crate) const INFO: Info = Info {
     column: "color",
     takes: Takes { cluster: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
-    run: Run::Vertices(|request, graph, resources| any(Wanted::Colors, request, graph, resources)),
+    run: Run::Vertices(|request, graph, resources| run(Wanted::Colors, request, graph, resources)),
     plan,
 };
 
@@ -66,7 +66,7 @@ pub(crate) const INDEPENDENT: Info = Info {
     takes: Takes { cluster: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run: Run::Vertices(|request, graph, resources| {
-        any(Wanted::FirstColor, request, graph, resources)
+        run(Wanted::FirstColor, request, graph, resources)
     }),
     plan,
 };
@@ -113,7 +113,8 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     }
 }
 
-fn any(
+/// Colors a graph by sorting its edges or in supersteps, and returns the wanted values.
+fn run(
     wanted: Wanted,
     request: &Request,
     graph: &Arc<Graph>,
@@ -174,7 +175,7 @@ impl<L: Label + 'static> Gather for Coloring<L> {
         state: [L; 2],
         neighbors: Neighbors<'_, [L; 2]>,
         _: &Globals<()>,
-        taken: &mut Vec<u64>,
+        used_colors: &mut Vec<u64>,
     ) -> [L; 2] {
         let mark: u64 = state[0].into();
         let others = neighbors.iter().filter(|(id, _)| *id != vertex.id);
@@ -186,12 +187,12 @@ impl<L: Label + 'static> Gather for Coloring<L> {
         let urgency = self.urgency(state);
         // A vertex with n neighbors finds a free color among the first n + 1, so larger ones need
         // no bit.
-        taken.clear();
-        taken.resize(neighbors.len() / 64 + 1, 0);
+        used_colors.clear();
+        used_colors.resize(neighbors.len() / 64 + 1, 0);
         for (_, other) in others {
             match color(other) {
                 Some(color) => {
-                    if let Some(word) = taken.get_mut((color / 64) as usize) {
+                    if let Some(word) = used_colors.get_mut((color / 64) as usize) {
                         *word |= 1 << (color % 64);
                     }
                 }
@@ -199,7 +200,7 @@ impl<L: Label + 'static> Gather for Coloring<L> {
                 None => {}
             }
         }
-        let least = (0..).zip(taken.iter()).find(|(_, word)| **word != u64::MAX);
+        let least = (0..).zip(used_colors.iter()).find(|(_, word)| **word != u64::MAX);
         let color = least.map_or(0, |(at, word)| 64 * at + u64::from(word.trailing_ones()));
         [L::new(color), state[1]]
     }

@@ -93,7 +93,9 @@ pub(crate) const LOUVAIN: Info = Info {
     column: "label",
     takes: TAKES,
     parameters: PARAMETERS,
-    run: Run::Vertices(|request, graph, resources| any(Method::Louvain, request, graph, resources)),
+    run: Run::Vertices(|request, graph, resources| {
+        run_narrowest(Method::Louvain, request, graph, resources)
+    }),
     plan: |planner| plan(Method::Louvain, planner),
 };
 
@@ -104,7 +106,9 @@ pub(crate) const LEIDEN: Info = Info {
     column: "label",
     takes: TAKES,
     parameters: PARAMETERS,
-    run: Run::Vertices(|request, graph, resources| any(Method::Leiden, request, graph, resources)),
+    run: Run::Vertices(|request, graph, resources| {
+        run_narrowest(Method::Leiden, request, graph, resources)
+    }),
     plan: |planner| plan(Method::Leiden, planner),
 };
 
@@ -197,7 +201,8 @@ fn plan(method: Method, planner: &Planner<'_>) -> Result<Forecast> {
     })
 }
 
-fn any(
+/// Runs a method with labels as narrow as the ids allow.
+fn run_narrowest(
     method: Method,
     request: &Request,
     graph: &Arc<Graph>,
@@ -222,14 +227,14 @@ fn run<L: Label>(
     let lists = Lists::of(graph, settings.weighted, &budget)?;
     let listed = begin.elapsed().as_secs_f64();
     let (communities, edges) = communities(lists, &settings, &budget, None)?;
-    let found = begin.elapsed().as_secs_f64();
+    let moved_at = begin.elapsed().as_secs_f64();
     let order = Order::of(graph);
     let community = |vertex| communities[order.number(vertex) as usize];
     let labels = labels::<L>(graph, &community, resources)?;
     let phases = vec![
         ("list", listed),
-        ("move", found - listed),
-        ("label", begin.elapsed().as_secs_f64() - found),
+        ("move", moved_at - listed),
+        ("label", begin.elapsed().as_secs_f64() - moved_at),
     ];
     let moved = moved(graph, resources) - moved_before;
     let stats = Stats::one_pass(Traversal::Scan, phases, edges, moved, workers);
@@ -288,11 +293,11 @@ fn communities<'r>(
         let climb = Climb {
             settings,
             scale: settings.resolution / whole,
-            least: settings.tolerance * whole / 2.0,
+            min_gain: settings.tolerance * whole / 2.0,
             budget,
         };
         for _ in 0..settings.iterations {
-            let moves = climb.from(&base, &mut community, each_level.as_deref_mut())?;
+            let moves = climb.climb(&base, &mut community, each_level.as_deref_mut())?;
             edges += moves.entries;
             if settings.method == Method::Leiden {
                 community = base.connected_parts(&community, budget)?;
@@ -314,19 +319,19 @@ struct Climb<'c, 'r> {
     /// The resolution over the weight of all arcs.
     scale: f64,
     /// The gain below which a level ends, in the unit of moves.
-    least: f64,
+    min_gain: f64,
     budget: &'r ListBudget<'r>,
 }
 
 impl<'r> Climb<'_, 'r> {
     /// Improves the communities of the vertices of `base`.
-    fn from(
+    fn climb(
         &self,
         base: &Level<'r>,
         community: &mut Vec<u32>,
         mut each_level: Option<&mut TakeLevel<'_>>,
     ) -> Result<Moves> {
-        let Self { settings, scale, least, budget } = *self;
+        let Self { settings, scale, min_gain, budget } = *self;
         // The vertex of the level that holds each vertex of the base.
         let mut holders: Vec<u32> = (0..base.len() as u32).collect();
         let (mut upper, mut done): (Option<Level<'r>>, u64) = (None, 0);
@@ -334,7 +339,7 @@ impl<'r> Climb<'_, 'r> {
         while done < settings.levels {
             let level = upper.as_ref().unwrap_or(base);
             budget.job().begin(format!("level {}", done + 1), 0);
-            let moves = level.move_vertices(community, scale, least, budget)?;
+            let moves = level.move_vertices(community, scale, min_gain, budget)?;
             (all.count, all.entries) = (all.count + moves.count, all.entries + moves.entries);
             done += 1;
             // Communities without moves in this level may still be joined at the next level.

@@ -153,14 +153,14 @@ struct Searching<'s> {
 }
 
 impl<'s> Searching<'s> {
-    /// Runs over these indexes leave `taken` bytes of the budget to the caller.
+    /// Runs over these indexes leave `reserved` bytes of the budget to the caller.
     fn new(
         graph: &'s Graph,
         indexes: &'static [Index],
-        taken: u64,
+        reserved: u64,
         resources: &Resources,
     ) -> Result<Self> {
-        let limit = resources.budget.limit() - taken;
+        let limit = resources.budget.limit() - reserved;
         let (job, workers) = (Arc::clone(&resources.job), resources.workers());
         let within = Resources::new(Budget::new(limit, 0), job, Some(workers))?;
         Ok(Self { graph, within, indexes, edges: 0 })
@@ -169,12 +169,13 @@ impl<'s> Searching<'s> {
     /// The states after searches from these vertices, at most sixty-four.
     fn run(&mut self, sources: &[u64], walked: Index) -> Result<ScratchArray<Reached>> {
         let program = Searches { sources: sources.to_vec(), indexes: self.indexes, walked };
-        let most = u64::from(UNREACHED) - 1;
-        let options = RunOptions { max_supersteps: most, ..Default::default() };
+        let max_level = u64::from(UNREACHED) - 1;
+        let options = RunOptions { max_supersteps: max_level, ..Default::default() };
         let output = run_program(&program, self.graph, &options, &self.within)?;
         self.edges += output.stats.edges_visited;
-        if output.stats.supersteps >= most {
-            let what = format!("a shortest path has more than {most} edges, the supported maximum");
+        if output.stats.supersteps >= max_level {
+            let what =
+                format!("a shortest path has more than {max_level} edges, the supported maximum");
             return Err(brimful_engine::Error::Program(what).into());
         }
         Ok(output.states)
@@ -217,14 +218,14 @@ fn plan(
 /// The sources of a request: internal ids of those with edges, and offsets of external ids.
 fn sources_of(request: &Request, graph: &Graph) -> Result<Vec<(u64, u64)>> {
     let offsets = graph.id_offsets()?;
-    let of = |source| -> Result<(u64, u64)> {
+    let ids_of = |source| -> Result<(u64, u64)> {
         let vertex = graph.find_id(source)?;
         Ok((vertex, graph.external_offset(offsets, vertex)?))
     };
-    let mut found = request.sources.iter().map(of).collect::<Result<Vec<_>>>()?;
-    found.sort_unstable_by_key(|(_, place)| *place);
-    found.dedup();
-    Ok(found)
+    let mut sources = request.sources.iter().map(ids_of).collect::<Result<Vec<_>>>()?;
+    sources.sort_unstable_by_key(|(_, place)| *place);
+    sources.dedup();
+    Ok(sources)
 }
 
 /// The bytes of the budget beyond `extra` and the minimum of a run of searches.
@@ -236,9 +237,9 @@ fn spare_bytes(
 ) -> Result<u64> {
     let needs = Needs::of(&Searches { sources: Vec::new(), indexes, walked: Index::In });
     let extent = Extent::of(graph, indexes, false);
-    let least = Setting::new(&extent, resources).min_of_program(&needs, false);
-    resources.budget.require(least + extra, PURPOSE)?;
-    Ok(resources.budget.limit() - least - extra)
+    let minimum = Setting::new(&extent, resources).min_of_program(&needs, false);
+    resources.budget.require(minimum + extra, PURPOSE)?;
+    Ok(resources.budget.limit() - minimum - extra)
 }
 
 fn distances(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
@@ -246,21 +247,21 @@ fn distances(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Re
     let (vertices, workers) = (graph.connected(), resources.workers());
     let min_rows = edge_rows::min_bytes(workers);
     let extra = place_bytes(vertices) + min_rows;
-    let for_rows = spare_bytes(graph, ALONG, extra, resources)? / 2;
+    let row_bytes = spare_bytes(graph, ALONG, extra, resources)? / 2;
     let sources = sources_of(request, graph)?;
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let places = places(graph, &resources.job)?;
-    let mut searching = Searching::new(graph, ALONG, extra + for_rows, resources)?;
+    let mut searching = Searching::new(graph, ALONG, extra + row_bytes, resources)?;
     let (inside, alone): (Vec<_>, Vec<_>) =
         sources.into_iter().partition(|(vertex, _)| *vertex < vertices);
-    let table = edge_rows(graph, DISTANCES_COLUMNS, min_rows + for_rows, resources, |push| {
+    let table = edge_rows(graph, DISTANCES_COLUMNS, min_rows + row_bytes, resources, |push| {
         alone.iter().try_for_each(|(_, place)| push([*place; 2], 0))?;
-        for some in inside.chunks(LANES) {
-            let ids: Vec<u64> = some.iter().map(|(vertex, _)| *vertex).collect();
+        for batch in inside.chunks(LANES) {
+            let ids: Vec<u64> = batch.iter().map(|(vertex, _)| *vertex).collect();
             let states = searching.run(&ids, Index::In)?;
             let mut pushed = Ok(());
             for_each(&states, |vertex, reached| {
-                for (lane, (_, source)) in some.iter().enumerate() {
+                for (lane, (_, source)) in batch.iter().enumerate() {
                     if let (Some(level), Ok(())) = (reached.level(lane), &pushed) {
                         pushed = push([*source, places[vertex as usize]], level.into());
                     }
@@ -286,21 +287,22 @@ fn eccentricity(
     let mut searching = Searching::new(graph, ALONG, extra, resources)?;
     let bytes = RowWriter::MINIMUM_BYTES;
     let mut rows = RowWriter::new(graph, ECCENTRICITY_COLUMNS, bytes, &resources.job);
-    for some in sources.chunks(LANES) {
+    for batch in sources.chunks(LANES) {
         let inside = |vertex: u64| vertex < graph.connected();
-        let ids: Vec<u64> = some.iter().map(|(vertex, _)| *vertex).collect();
-        let mut found = vec![(0_u16, 0_u64); some.len()];
+        let ids: Vec<u64> = batch.iter().map(|(vertex, _)| *vertex).collect();
+        let mut reached_by = vec![(0_u16, 0_u64); batch.len()];
         if ids.iter().any(|vertex| inside(*vertex)) {
             for_each(&searching.run(&ids, Index::In)?, |_, reached| {
-                for (lane, (most, count)) in found.iter_mut().enumerate() {
+                for (lane, (eccentricity, count)) in reached_by.iter_mut().enumerate() {
                     if let Some(level) = reached.level(lane) {
-                        (*most, *count) = (level.max(*most), *count + u64::from(level > 0));
+                        (*eccentricity, *count) =
+                            (level.max(*eccentricity), *count + u64::from(level > 0));
                     }
                 }
             })?;
         }
-        for ((_, place), (most, count)) in some.iter().zip(found) {
-            rows.push(&[*place, most.into(), count])?;
+        for ((_, place), (eccentricity, count)) in batch.iter().zip(reached_by) {
+            rows.push(&[*place, eccentricity.into(), count])?;
         }
     }
     let (table, stats) = (rows.finish()?, began.stats(searching.edges));
@@ -309,8 +311,8 @@ fn eccentricity(
 
 /// The beginning of a run.
 struct Began<'r> {
-    at: Instant,
-    moved: brimful_store::Moved,
+    start: Instant,
+    moved_before: brimful_store::Moved,
     graph: &'r Graph,
     resources: &'r Resources,
 }
@@ -319,7 +321,7 @@ impl<'r> Began<'r> {
     /// A run that may be without sources.
     fn of(request: &Request, graph: &'r Graph, resources: &'r Resources) -> Result<Self> {
         request.refuse_max_supersteps()?;
-        Ok(Self { at: Instant::now(), moved: moved(graph, resources), graph, resources })
+        Ok(Self { start: Instant::now(), moved_before: moved(graph, resources), graph, resources })
     }
 
     /// A run from sources.
@@ -330,8 +332,8 @@ impl<'r> Began<'r> {
 
     /// The figures of the run, which has visited `edges` edges.
     fn stats(&self, edges: u64) -> Stats {
-        let phases = vec![("search", self.at.elapsed().as_secs_f64())];
-        let moved = moved(self.graph, self.resources) - self.moved;
+        let phases = vec![("search", self.start.elapsed().as_secs_f64())];
+        let moved = moved(self.graph, self.resources) - self.moved_before;
         Stats::one_pass(Traversal::Dense, phases, edges, moved, self.resources.workers())
     }
 }

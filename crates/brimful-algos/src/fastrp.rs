@@ -161,7 +161,7 @@ struct Projection {
 }
 
 impl Projection {
-    fn new(settings: &Settings, block: u64, (scale, whole): (f64, f64)) -> Self {
+    fn new(settings: &Settings, block: u64, scale: f64, whole: f64) -> Self {
         let Settings { weights, normalization, seed, .. } = settings;
         let (weights, normalization, seed) = (weights.clone(), *normalization, *seed);
         Self { seed, block, weights, normalization, scale, whole }
@@ -259,24 +259,24 @@ fn min_bytes(workers: usize) -> u64 {
 
 /// The needs of a run over the edges.
 fn needs(settings: &Settings) -> Needs {
-    Needs::of(&Projection::new(settings, 0, (1.0, 1.0)))
+    Needs::of(&Projection::new(settings, 0, 1.0, 1.0))
 }
 
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     let settings = Settings::of(planner.request)?;
     let supersteps = settings.blocks() * settings.supersteps();
-    let program = Projection::new(&settings, 0, (1.0, 1.0));
+    let program = Projection::new(&settings, 0, 1.0, 1.0);
     let forecast = planner.program(&program, Steps::exactly(supersteps))?;
     let (vertices, workers) = planner.of_scan(|setting| (setting.extent.vertices, setting.workers));
     let minimum_bytes = forecast.minimum_bytes + min_bytes(workers);
     let parts = vertices * settings.blocks() * size_of::<Part>() as u64;
     let rows = vertices * (8 + 4 * settings.dimensions as u64);
-    let most = planner.limit().max(minimum_bytes);
-    let held = (planner.limit().saturating_sub(minimum_bytes) / 2).min(parts + rows);
+    let limit = planner.limit().max(minimum_bytes);
+    let resident = (planner.limit().saturating_sub(minimum_bytes) / 2).min(parts + rows);
     Ok(Forecast {
         minimum_bytes,
-        memory_bytes: (forecast.memory_bytes + min_bytes(workers) + held).min(most),
-        scratch_bytes: forecast.scratch_bytes + (parts + rows).saturating_sub(held),
+        memory_bytes: (forecast.memory_bytes + min_bytes(workers) + resident).min(limit),
+        scratch_bytes: forecast.scratch_bytes + (parts + rows).saturating_sub(resident),
         timed: false,
         ..forecast
     })
@@ -302,14 +302,14 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     request.refuse_negative_weights(graph, &resources.job)?;
     let (begin, workers, job) = (Instant::now(), resources.workers(), &resources.job);
     let extent = Extent::of(graph, BOTH_WAYS, request.weighted);
-    let least = Setting::new(&extent, resources).min_of_program(&needs(&settings), false);
+    let minimum = Setting::new(&extent, resources).min_of_program(&needs(&settings), false);
     let (extra, limit) = (min_bytes(workers), resources.budget.limit());
-    resources.budget.require(least + extra, PURPOSE)?;
+    resources.budget.require(minimum + extra, PURPOSE)?;
     let _memory = resources.budget.reserve(limit, PURPOSE)?;
     // Half of the remaining bytes are for runs over the edges, a quarter each for sorting and rows.
-    let spare = (limit - least - extra) / 4;
-    let before = moved(graph, resources);
-    let within =
+    let spare = (limit - minimum - extra) / 4;
+    let moved_before = moved(graph, resources);
+    let run_resources =
         Resources::new(Budget::new(limit - extra - 2 * spare, 0), Arc::clone(job), Some(workers))?;
     let sorting = sorter::minimum_bytes(workers, size_of::<Part>()) + spare;
     let options = RunOptions {
@@ -319,22 +319,27 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     };
     let sorter =
         options.in_scratch(graph, |folder| Sorter::<Part>::new(folder, sorting, workers, job))?;
-    let (scales, mut edges, mut index_seconds) = (scales(request, graph)?, 0, 0.0);
+    let (scale, whole) = scales(request, graph)?;
+    let (mut edges, mut index_seconds) = (0, 0.0);
     let mut writer = sorter.writer();
     for block in 0..settings.blocks() {
-        let program = Projection::new(&settings, block, scales);
-        let output = run_program(&program, graph, &options, &within)?;
+        let program = Projection::new(&settings, block, scale, whole);
+        let output = run_program(&program, graph, &options, &run_resources)?;
         edges += output.stats.edges_visited;
         index_seconds += output.stats.index_seconds;
         let states = &output.states;
         let mut buffer = Vec::new();
-        push(graph, 0..graph.connected(), block, &mut writer, &mut |start, count| {
+        push_block(graph, 0..graph.connected(), block, &mut writer, &mut |start, count| {
             let states = states.slice(start..start + count, &mut buffer)?;
             Ok(states.iter().map(|state| state.sum.map(f32::to_bits)).collect())
         })?;
-        push(graph, graph.connected()..graph.vertices(), block, &mut writer, &mut |_, count| {
-            Ok(vec![[0; LANES]; count])
-        })?;
+        push_block(
+            graph,
+            graph.connected()..graph.vertices(),
+            block,
+            &mut writer,
+            &mut |_, count| Ok(vec![[0; LANES]; count]),
+        )?;
     }
     writer.finish()?;
     let projected = begin.elapsed().as_secs_f64();
@@ -363,14 +368,14 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     })?;
     let seconds = begin.elapsed().as_secs_f64();
     let phases = vec![("project", projected), ("sort", seconds - projected)];
-    let moved = moved(graph, resources) - before;
+    let moved = moved(graph, resources) - moved_before;
     let stats = Stats::one_pass(Traversal::Dense, phases, edges, moved, workers);
     let stats = Stats { index_seconds, ..stats };
     Ok(FinishedRows { table: rows.finish()?, stats, variant: "very sparse" })
 }
 
 /// Writes a block of the dimensions of `vertices`; `numbers(first, count)` reads them.
-fn push(
+fn push_block(
     graph: &Graph,
     vertices: std::ops::Range<u64>,
     block: u64,

@@ -156,10 +156,10 @@ impl NeighborLists {
             return Err(Error::Usage(what.into()));
         }
         let both_ways = graph.description().directed && listed == Listed::Symmetric;
-        let most = listed.max_entries(graph.forward().edges(), both_ways);
-        let entries = (most, listed.bytes()[0]);
+        let max_entries = listed.max_entries(graph.forward().edges(), both_ways);
+        let [entry_bytes, ..] = listed.bytes();
         let (sorter, is_resident) =
-            sorted_entries::<A>(graph, entries, bytes, resources, |arcs| {
+            sorted_entries::<A>(graph, max_entries, entry_bytes, bytes, resources, |arcs| {
                 let (weighted, phase) = (listed == Listed::Weighted, ("list", &*resources.job));
                 for_each_edge(graph.forward(), weighted, phase, |source, target, weight| {
                     arcs.push(A::new(source << u32::BITS | target, weight))?;

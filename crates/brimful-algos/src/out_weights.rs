@@ -12,16 +12,20 @@ use brimful_store::Job;
 use crate::Result;
 use crate::request::{Request, shown};
 
-/// Scores are below 2^50, and significant ones are at least 2^-60.
-const SCORES: (i32, i32) = (-60, 50);
+/// Significant scores are at least 2 to this power.
+const MIN_SCORE_EXPONENT: i32 = -60;
+/// Scores are below 2 to this power.
+const MAX_SCORE_EXPONENT: i32 = 50;
 /// Vertices read at once.
 pub(crate) const AT_ONCE: usize = 1 << 14;
 
 /// The exponents of signals of one precision.
 #[derive(Debug, Clone, Copy)]
 pub struct Exponents {
-    /// The least and the greatest exponent of a normal number.
-    pub(crate) normal: (i32, i32),
+    /// The least exponent of a normal number.
+    pub(crate) min_normal: i32,
+    /// The greatest exponent of a normal number.
+    pub(crate) max_normal: i32,
     /// The least exponent of a scale: a signal times a weight must still be a normal number.
     pub(crate) min_scale: i32,
 }
@@ -108,19 +112,21 @@ pub(crate) fn scale(
 
 /// The exponent nearest to 0 with which the signals of all sums in this range are normal numbers;
 /// `None` if there is none.
-fn exponent(least: f64, greatest: f64, Exponents { normal, min_scale }: Exponents) -> Option<i32> {
-    let of = |sum: f64| sum.log2().floor() as i32;
-    let from = (normal.0 - SCORES.0 + of(greatest) + 1).max(min_scale);
-    let to = (normal.1 - SCORES.1 + of(least)).min(normal.1 - SCORES.1);
-    (from <= to).then(|| 0.clamp(from, to))
+fn exponent(least: f64, greatest: f64, exponents: Exponents) -> Option<i32> {
+    let exponent_of = |sum: f64| sum.log2().floor() as i32;
+    let lowest = exponents.min_normal - MIN_SCORE_EXPONENT;
+    let highest = exponents.max_normal - MAX_SCORE_EXPONENT;
+    let min = (lowest + exponent_of(greatest) + 1).max(exponents.min_scale);
+    let max = (highest + exponent_of(least)).min(highest);
+    (min <= max).then(|| 0.clamp(min, max))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const F64: Exponents = Exponents { normal: (-1022, 1023), min_scale: -500 };
-    const F32: Exponents = Exponents { normal: (-126, 127), min_scale: -40 };
+    const F64: Exponents = Exponents { min_normal: -1022, max_normal: 1023, min_scale: -500 };
+    const F32: Exponents = Exponents { min_normal: -126, max_normal: 127, min_scale: -40 };
 
     #[test]
     fn usual_weights_are_not_scaled() {
@@ -134,8 +140,8 @@ mod tests {
         for (least, greatest) in [(5e-324, 5e-324), (5e-324, 1.0), (1.0, f64::MAX), (1e-310, 1e200)]
         {
             let scale = 2_f64.powi(exponent(least, greatest, F64).unwrap());
-            let largest = 2_f64.powi(SCORES.1) * scale / least;
-            let smallest = 2_f64.powi(SCORES.0) * scale / greatest;
+            let largest = 2_f64.powi(MAX_SCORE_EXPONENT) * scale / least;
+            let smallest = 2_f64.powi(MIN_SCORE_EXPONENT) * scale / greatest;
             assert!(largest.is_normal() && smallest.is_normal(), "{least:e} {greatest:e}");
         }
         assert_eq!(exponent(5e-324, f64::MAX, F64), None);

@@ -127,7 +127,7 @@ pub trait Precision: Addend<Sum = f64> + 'static {
 
 impl Precision for f64 {
     const EXPONENTS: Exponents =
-        Exponents { normal: (Self::MIN_EXP - 1, Self::MAX_EXP - 1), min_scale: -500 };
+        Exponents { min_normal: Self::MIN_EXP - 1, max_normal: Self::MAX_EXP - 1, min_scale: -500 };
     fn from_f64(value: f64) -> Self {
         value
     }
@@ -138,7 +138,7 @@ impl Precision for f64 {
 
 impl Precision for f32 {
     const EXPONENTS: Exponents =
-        Exponents { normal: (Self::MIN_EXP - 1, Self::MAX_EXP - 1), min_scale: -40 };
+        Exponents { min_normal: Self::MIN_EXP - 1, max_normal: Self::MAX_EXP - 1, min_scale: -40 };
     fn from_f64(value: f64) -> Self {
         value as Self
     }

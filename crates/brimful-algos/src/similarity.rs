@@ -120,16 +120,16 @@ impl Measure {
         }
     }
 
-    /// The score for a sum of shares. The vertices have `counts` neighbors, of which `both` are
-    /// common, including the two vertices themselves.
+    /// The score for a sum of shares. The vertices have `counts` neighbors; `common` of
+    /// them are neighbors of both, including the two vertices themselves.
     #[inline]
-    fn score(self, sum: f64, counts: [usize; 2], both: usize) -> f64 {
-        let of = match self {
-            Self::Jaccard => counts[0] + counts[1] - both,
+    fn score(self, sum: f64, counts: [usize; 2], common: usize) -> f64 {
+        let denominator = match self {
+            Self::Jaccard => counts[0] + counts[1] - common,
             Self::Overlap => counts[0].min(counts[1]),
             _ => return sum,
         };
-        if of == 0 { 0.0 } else { sum / of as f64 }
+        if denominator == 0 { 0.0 } else { sum / denominator as f64 }
     }
 }
 
@@ -169,19 +169,19 @@ impl Similarity {
     }
 
     /// The score of a pair of vertices with edges.
-    fn score(&self, one: u32, other: u32, buffers: &mut [Vec<u32>; 2]) -> Result<f64> {
-        let [first, second] = buffers;
-        let one_list = self.lists.of_vertex(one, first)?;
-        let other_list = self.lists.of_vertex(other, second)?;
-        let (mut sum, mut both) = (0.0, 0);
-        common(one_list, other_list, |at, _| {
-            let vertex = one_list[at];
-            both += 1;
-            if vertex != one && vertex != other {
+    fn score(&self, a: u32, b: u32, buffers: &mut [Vec<u32>; 2]) -> Result<f64> {
+        let [buffer_a, buffer_b] = buffers;
+        let list_a = self.lists.of_vertex(a, buffer_a)?;
+        let list_b = self.lists.of_vertex(b, buffer_b)?;
+        let (mut sum, mut count) = (0.0, 0);
+        common(list_a, list_b, |at, _| {
+            let vertex = list_a[at];
+            count += 1;
+            if vertex != a && vertex != b {
                 sum += self.share(vertex);
             }
         });
-        Ok(self.measure.score(sum, [one_list.len(), other_list.len()], both))
+        Ok(self.measure.score(sum, [list_a.len(), list_b.len()], count))
     }
 }
 
@@ -190,21 +190,22 @@ impl Similarity {
 fn array_bytes(vertices: u64, longest: u64, finding: Option<u64>, workers: usize) -> u64 {
     // Two lists for each thread.
     let buffers = workers as u64 * 2 * longest * size_of::<u32>() as u64;
-    let own = match finding {
+    let task_bytes = match finding {
         Some(finding) => BATCH_BYTES + finding,
         None => {
             place_bytes(vertices) + workers as u64 * vertices * 12 + external_order::MEMORY_BYTES
         }
     };
-    vertices.div_ceil(8) + buffers + own + RowWriter::MINIMUM_BYTES
+    vertices.div_ceil(8) + buffers + task_bytes + RowWriter::MINIMUM_BYTES
 }
 
 /// The maximum number of neighbors of a vertex, or a bound of it.
 fn longest_list(graph: &Graph) -> u64 {
     let lists = graph.description().longest_lists;
-    // The degrees in the other direction are unknown.
-    let known = lists.filter(|_| !graph.description().directed).map(|lists| lists.outgoing);
-    known.map_or(graph.connected(), |longest| longest.min(graph.connected()))
+    // The list of a vertex has neighbors in both directions, so the bound holds for undirected
+    // graphs only.
+    let longest = lists.filter(|_| !graph.description().directed).map(|lists| lists.outgoing);
+    longest.map_or(graph.connected(), |longest| longest.min(graph.connected()))
 }
 
 /// The time is unknown, because it depends on the lengths of lists.
@@ -216,9 +217,9 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
         let (vertices, workers) = (setting.extent.vertices, setting.workers);
         let longest = planner.of_graph(longest_list, vertices);
         let finding = request.pairs.as_ref().map(|_| planner.of_graph(finding_bytes, 0));
-        let all = NeighborLists::array_bytes(vertices, workers)
+        let bytes = NeighborLists::array_bytes(vertices, workers)
             + array_bytes(vertices, longest, finding, workers);
-        (all, all, 0)
+        (bytes, bytes, 0)
     });
     let (memory, scratch) = Listed::Symmetric
         .forecast_bytes(entries, planner.limit().saturating_sub(forecast.minimum_bytes));
@@ -255,20 +256,20 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         + array_bytes(extent.vertices, longest_list(graph), finding, workers);
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let before = moved(graph, resources);
-    let left = memory.bytes() - needed;
-    let lists = NeighborLists::of(graph, Listed::Symmetric, left, resources)?;
+    let moved_before = moved(graph, resources);
+    let spare = memory.bytes() - needed;
+    let lists = NeighborLists::of(graph, Listed::Symmetric, spare, resources)?;
     let listed = begin.elapsed().as_secs_f64();
-    let for_rows = RowWriter::MINIMUM_BYTES + left.saturating_sub(lists.resident_bytes());
+    let row_bytes = RowWriter::MINIMUM_BYTES + spare.saturating_sub(lists.resident_bytes());
     let edges = lists.entries();
     let similarity = Similarity::new(lists, measure, resources)?;
-    let mut rows = RowWriter::new(graph, COLUMNS, for_rows, &resources.job);
+    let mut rows = RowWriter::new(graph, COLUMNS, row_bytes, &resources.job);
     match &request.pairs {
-        Some(pairs) => of_pairs(&similarity, pairs, graph, &mut rows, resources)?,
-        None => partners(&similarity, k as usize, graph, &mut rows, resources)?,
+        Some(pairs) => push_pairs(&similarity, pairs, graph, &mut rows, resources)?,
+        None => push_partners(&similarity, k as usize, graph, &mut rows, resources)?,
     }
     let phases = vec![("list", listed), ("compare", begin.elapsed().as_secs_f64() - listed)];
-    let moved = moved(graph, resources) - before;
+    let moved = moved(graph, resources) - moved_before;
     let stats = Stats::one_pass(Traversal::Scan, phases, edges, moved, workers);
     Ok(FinishedRows { table: rows.finish()?, stats, variant: request.choice("measure", MEASURES)? })
 }
@@ -282,7 +283,7 @@ fn finding_bytes(graph: &Graph) -> u64 {
 type End = (u64, u64);
 
 /// Adds a row for each pair.
-fn of_pairs(
+fn push_pairs(
     similarity: &Similarity,
     pairs: &Pairs,
     graph: &Arc<Graph>,
@@ -319,10 +320,10 @@ fn of_pairs(
             chunks.len(),
             |chunk, buffers: &mut [Vec<u32>; 2]| -> Result<Vec<f64>> {
                 let score = |at: &u32| {
-                    let [one, other] = pairs[*at as usize].map(|(vertex, _)| vertex);
+                    let [a, b] = pairs[*at as usize].map(|(vertex, _)| vertex);
                     // Vertices without edges have no neighbors.
-                    match one.max(other) < connected {
-                        true => similarity.score(one as u32, other as u32, buffers),
+                    match a.max(b) < connected {
+                        true => similarity.score(a as u32, b as u32, buffers),
                         false => Ok(0.0),
                     }
                 };
@@ -347,7 +348,7 @@ fn located(ids: Vec<ExternalId>, lookup: &Lookup, job: &Job) -> Result<Vec<End>>
     let graph = lookup.graph();
     let offsets = graph.id_offsets()?;
     let mut order: Vec<u32> = (0..ids.len() as u32).collect();
-    order.sort_unstable_by(|one, other| ids[*one as usize].cmp(&ids[*other as usize]));
+    order.sort_unstable_by(|a, b| ids[*a as usize].cmp(&ids[*b as usize]));
     let (mut ends, mut last) = (vec![(0, 0); ids.len()], None);
     for (count, at) in order.into_iter().enumerate() {
         if count % CLAIM == 0 {
@@ -355,7 +356,7 @@ fn located(ids: Vec<ExternalId>, lookup: &Lookup, job: &Job) -> Result<Vec<End>>
         }
         let id = &ids[at as usize];
         let end = match last {
-            Some((known, end)) if known == id => end,
+            Some((last_id, end)) if last_id == id => end,
             _ => {
                 let (vertex, bits) = lookup.locate(id)?;
                 (vertex, offsets.of(bits))
@@ -367,7 +368,7 @@ fn located(ids: Vec<ExternalId>, lookup: &Lookup, job: &Job) -> Result<Vec<End>>
 }
 
 /// Adds rows for the `k` best partners of each vertex.
-fn partners(
+fn push_partners(
     similarity: &Similarity,
     k: usize,
     graph: &Arc<Graph>,
@@ -388,11 +389,11 @@ fn partners(
         let found = resources.share(
             claims.len(),
             |claim, search: &mut Search| -> Result<Vec<(u32, Vec<Partner>)>> {
-                let of = |vertex: &u64| {
+                let partners_of = |vertex: &u64| {
                     let vertex = *vertex as u32;
                     Ok((vertex, search.partners(similarity, vertex, k)?))
                 };
-                let found = claims[claim].iter().map(of).collect();
+                let found = claims[claim].iter().map(partners_of).collect();
                 resources.job.advance(claims[claim].len() as u64);
                 found
             },
@@ -430,23 +431,26 @@ impl Ord for Partner {
 /// The working memory of a thread.
 #[derive(Default)]
 struct Search {
-    /// The sum of shares of each vertex, and the vertices whose sum is not 0.
+    /// The sum of shares of each vertex.
     sums: Vec<f64>,
+    /// The vertices whose sum is not 0.
     seen: Vec<u32>,
-    own: Vec<u32>,
-    buffer: Vec<u32>,
+    /// The list of the vertex.
+    list: Vec<u32>,
+    /// The list of a neighbor.
+    neighbor_list: Vec<u32>,
 }
 
 impl Search {
     /// The `k` best partners of a vertex, best first.
-    fn partners(&mut self, of: &Similarity, vertex: u32, k: usize) -> Result<Vec<Partner>> {
-        let Self { sums, seen, own, buffer } = self;
-        sums.resize(of.lists.len(), 0.0);
-        let own = of.lists.of_vertex(vertex, own)?;
-        for &between in own.iter().filter(|between| **between != vertex) {
-            let share = of.share(between);
+    fn partners(&mut self, similarity: &Similarity, vertex: u32, k: usize) -> Result<Vec<Partner>> {
+        let Self { sums, seen, list, neighbor_list } = self;
+        sums.resize(similarity.lists.len(), 0.0);
+        let list = similarity.lists.of_vertex(vertex, list)?;
+        for &between in list.iter().filter(|between| **between != vertex) {
+            let share = similarity.share(between);
             // In ascending order, as for a pair, so that both sums have the same bits.
-            for &other in of.lists.of_vertex(between, buffer)? {
+            for &other in similarity.lists.of_vertex(between, neighbor_list)? {
                 if other != vertex && other != between {
                     let sum = &mut sums[other as usize];
                     if *sum == 0.0 {
@@ -459,16 +463,17 @@ impl Search {
         let mut best = BinaryHeap::with_capacity(k.min(seen.len()) + 1);
         for other in seen.drain(..) {
             let sum = std::mem::take(&mut sums[other as usize]);
-            let counts = [of.lists.count(vertex), of.lists.count(other)];
-            let both = match of.measure {
+            let counts = [vertex, other].map(|end| similarity.lists.count(end));
+            let common = match similarity.measure {
                 Measure::Jaccard => {
-                    let loops = [vertex, other].map(|end| usize::from(of.has_loop(end)));
-                    let among = loops != [0; 2] && own.binary_search(&other).is_ok();
-                    sum as usize + if among { loops[0] + loops[1] } else { 0 }
+                    let loops = [vertex, other].map(|end| usize::from(similarity.has_loop(end)));
+                    let are_neighbors = loops != [0; 2] && list.binary_search(&other).is_ok();
+                    sum as usize + if are_neighbors { loops[0] + loops[1] } else { 0 }
                 }
                 _ => 0,
             };
-            let partner = Partner { score: of.measure.score(sum, counts, both), vertex: other };
+            let partner =
+                Partner { score: similarity.measure.score(sum, counts, common), vertex: other };
             if best.len() < k || best.peek().is_some_and(|worst| partner < *worst) {
                 best.push(partner);
             }

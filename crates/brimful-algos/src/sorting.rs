@@ -23,18 +23,19 @@ pub(crate) fn sorted<'r, R: Record>(
     Ok(sorter)
 }
 
-/// Like `sorted`, for at most `most` records that become entries of `entry_bytes` bytes each, in
-/// `bytes` of memory beyond the minimum. Also returns true if the entries are to be in memory: if
+/// Like `sorted`, for at most `max_entries` records that become entries of `entry_bytes` bytes
+/// each, in `bytes` of memory beyond the minimum. Also returns true if the entries are to be in memory: if
 /// `bytes` holds all entries and half of the records that are sorted.
 pub(crate) fn sorted_entries<'r, R: Record>(
     graph: &Graph,
-    (most, entry_bytes): (u64, u64),
+    max_entries: u64,
+    entry_bytes: u64,
     bytes: u64,
     resources: &'r Resources,
     push: impl FnOnce(&mut SortWriter<'_, 'r, R>) -> Result<()>,
 ) -> Result<(Sorter<'r, R>, bool)> {
-    let is_resident = bytes >= most * (entry_bytes + size_of::<R>() as u64 / 2);
+    let is_resident = bytes >= max_entries * (entry_bytes + size_of::<R>() as u64 / 2);
     let least = sorter::minimum_bytes(resources.workers(), size_of::<R>());
-    let sorting = least + if is_resident { bytes - most * entry_bytes } else { bytes };
+    let sorting = least + if is_resident { bytes - max_entries * entry_bytes } else { bytes };
     Ok((sorted(graph, sorting, resources, push)?, is_resident))
 }

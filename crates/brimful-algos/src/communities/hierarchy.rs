@@ -56,7 +56,7 @@ pub(crate) const LOUVAIN: Info = Info {
     takes: TAKES,
     parameters: OWN,
     run: Run::Rows(COLUMNS.split_at(2).0, |request, graph, resources| {
-        any(Method::Louvain, request, graph, resources)
+        run_narrowest(Method::Louvain, request, graph, resources)
     }),
     plan: |planner| plan(Method::Louvain, planner),
 };
@@ -69,7 +69,7 @@ pub(crate) const LEIDEN: Info = Info {
     takes: TAKES,
     parameters: OWN,
     run: Run::Rows(COLUMNS.split_at(2).0, |request, graph, resources| {
-        any(Method::Leiden, request, graph, resources)
+        run_narrowest(Method::Leiden, request, graph, resources)
     }),
     plan: |planner| plan(Method::Leiden, planner),
 };
@@ -89,7 +89,8 @@ fn plan(method: Method, planner: &Planner<'_>) -> Result<Forecast> {
     })
 }
 
-fn any(
+/// Runs a method with labels as narrow as the ids allow.
+fn run_narrowest(
     method: Method,
     request: &Request,
     graph: &Arc<Graph>,
@@ -111,7 +112,7 @@ fn run<L: Label>(
     let settings = Settings { iterations: 1, ..super::settings(method, request)? };
     let extra = extra_bytes(graph.connected(), workers);
     let (_memory, budget) = prepared(&settings, request, graph, resources, extra)?;
-    let before = moved(graph, resources);
+    let moved_before = moved(graph, resources);
     let lists = Lists::of(graph, settings.weighted, &budget)?;
     let sorting = edge_rows::min_bytes(workers) - RowWriter::MINIMUM_BYTES;
     let sorter = RunOptions::default()
@@ -140,7 +141,7 @@ fn run<L: Label>(
     )?;
     drop(last);
     writer.finish()?;
-    let found = begin.elapsed().as_secs_f64();
+    let moved_at = begin.elapsed().as_secs_f64();
     let columns = &COLUMNS[..COLUMNS.len().min(levels as usize + 1)];
     let mut rows = RowWriter::new(graph, columns, RowWriter::MINIMUM_BYTES, job);
     let mut row = Vec::with_capacity(columns.len());
@@ -162,8 +163,8 @@ fn run<L: Label>(
         job.advance(records.len() as u64);
         Ok::<(), Error>(())
     })?;
-    let phases = vec![("move", found), ("sort", begin.elapsed().as_secs_f64() - found)];
-    let moved = moved(graph, resources) - before;
+    let phases = vec![("move", moved_at), ("sort", begin.elapsed().as_secs_f64() - moved_at)];
+    let moved = moved(graph, resources) - moved_before;
     let stats = Stats::one_pass(Traversal::Scan, phases, edges, moved, workers);
     Ok(FinishedRows { table: rows.finish()?, stats, variant: method.name() })
 }

@@ -70,8 +70,8 @@ impl Order {
     }
 }
 
-fn common_divisor(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { common_divisor(other, one % other) }
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 /// A neighbor in a list.
@@ -117,28 +117,28 @@ impl<'r> ListBudget<'r> {
         &self.resources.job
     }
 
-    /// Makes the lists of `vertices` vertices from the links that `push` pushes, at most `most`
-    /// links.
+    /// Makes the lists of `vertices` vertices from the links that `push` pushes, at most
+    /// `max_links`.
     fn sorted(
         &self,
-        (vertices, most): (usize, u64),
+        vertices: usize,
+        max_links: u64,
         push: impl FnOnce(&mut Links<'_, '_, '_>) -> Result<()>,
     ) -> Result<Lists<'_>> {
-        let (resources, job, left) = (self.resources, self.job(), self.bytes.get());
-        let entries = (most, ENTRY_BYTES);
+        let (resources, job, free_bytes) = (self.resources, self.job(), self.bytes.get());
         let (sorter, is_resident) =
-            sorted_entries(self.graph, entries, left, resources, |writer| {
+            sorted_entries(self.graph, max_links, ENTRY_BYTES, free_bytes, resources, |writer| {
                 push(&mut Links { writer })
             })?;
         let len = sorter.len() as usize;
         let entries =
             RunOptions::default().scratch(is_resident, (len, BATCH), self.graph, resources)?;
-        let taken = if is_resident { len as u64 * ENTRY_BYTES } else { 0 };
-        self.bytes.set(left - taken);
-        let taken = ListReservation { bytes: taken, from: &self.bytes };
-        let mut lists = Lists { entries, lengths: vec![0; vertices], _taken: taken };
+        let bytes = if is_resident { len as u64 * ENTRY_BYTES } else { 0 };
+        self.bytes.set(free_bytes - bytes);
+        let reservation = ListReservation { bytes, free_bytes: &self.bytes };
+        let mut lists = Lists { entries, lengths: vec![0; vertices], _reservation: reservation };
         let mut filling = Filling {
-            out: lists.entries.windows(),
+            entries: lists.entries.windows(),
             lengths: &mut lists.lengths,
             at: 0,
             batch: Vec::with_capacity(BATCH),
@@ -167,7 +167,7 @@ impl Links<'_, '_, '_> {
 
 /// Writes lists from sorted links.
 struct Filling<'l> {
-    out: Windows<'l, Entry>,
+    entries: Windows<'l, Entry>,
     lengths: &'l mut [u32],
     /// Entries written.
     at: usize,
@@ -198,7 +198,7 @@ impl Filling<'_> {
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
-        self.out.write(self.at, &self.batch)?;
+        self.entries.write(self.at, &self.batch)?;
         self.at += self.batch.len();
         self.batch.clear();
         Ok(())
@@ -213,12 +213,13 @@ impl Filling<'_> {
 /// Memory of lists; dropping it returns the bytes to the budget.
 struct ListReservation<'r> {
     bytes: u64,
-    from: &'r Cell<u64>,
+    /// The bytes of the budget that no list has taken.
+    free_bytes: &'r Cell<u64>,
 }
 
 impl Drop for ListReservation<'_> {
     fn drop(&mut self) {
-        self.from.set(self.from.get() + self.bytes);
+        self.free_bytes.set(self.free_bytes.get() + self.bytes);
     }
 }
 
@@ -227,7 +228,7 @@ pub(super) struct Lists<'r> {
     entries: ScratchArray<Entry>,
     /// Entries of each vertex.
     lengths: Vec<u32>,
-    _taken: ListReservation<'r>,
+    _reservation: ListReservation<'r>,
 }
 
 impl<'r> Lists<'r> {
@@ -238,9 +239,9 @@ impl<'r> Lists<'r> {
         let shards = graph.forward();
         let (vertices, directed) = (graph.connected() as usize, graph.description().directed);
         let order = Order::of(graph);
-        let most = super::listed_arcs(shards.edges(), directed);
+        let max_links = super::listed_arcs(shards.edges(), directed);
         let scale = scale_of_weights(graph, weighted);
-        budget.sorted((vertices, most), |links| {
+        budget.sorted(vertices, max_links, |links| {
             for_each_edge(shards, weighted, ("list", budget.job()), |source, target, weight| {
                 let weight = weight * scale;
                 let [source, target] = [source, target].map(|vertex| order.number(vertex as u32));
@@ -263,7 +264,7 @@ impl<'r> Lists<'r> {
         budget: &'r ListBudget<'_>,
         push: impl FnOnce(&mut Links<'_, '_, '_>) -> Result<()>,
     ) -> Result<Self> {
-        budget.sorted((vertices, self.entries()), push)
+        budget.sorted(vertices, self.entries(), push)
     }
 
     /// Number of vertices.
@@ -303,7 +304,7 @@ impl<'r> Lists<'r> {
                     let first = end - whole.len();
                     &whole[range.start - first..range.end - first]
                 });
-                each(vertex, List { entries, range: range.clone(), all: &self.entries })?;
+                each(vertex, List { entries, range: range.clone(), all_entries: &self.entries })?;
                 start = range.end;
             }
             vertex = last;
@@ -317,7 +318,8 @@ pub(super) struct List<'l> {
     /// `None` if the list is too long to be in memory at once.
     entries: Option<&'l [Entry]>,
     range: Range<usize>,
-    all: &'l ScratchArray<Entry>,
+    /// The entries of all vertices.
+    all_entries: &'l ScratchArray<Entry>,
 }
 
 impl List<'_> {
@@ -336,7 +338,7 @@ impl List<'_> {
         let mut buffer = Vec::new();
         for start in self.range.clone().step_by(BATCH) {
             let end = self.range.end.min(start + BATCH);
-            pass(self.all.slice(start..end, &mut buffer)?);
+            pass(self.all_entries.slice(start..end, &mut buffer)?);
         }
         Ok(())
     }
