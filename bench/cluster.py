@@ -177,7 +177,7 @@ def _beside_spark(session: Session) -> Table:
     table = Table(
         f"cluster: PageRank of RMAT-{scale} beside GraphX of Spark",
         f"f64; {_THREADS} threads each",
-        ("where", "s/superstep, median (best)", "s to load", "speed of GraphX"),
+        ("where", "s/superstep, median (best)", "s to load", "times as fast as GraphX"),
     )
     spark = series[2].median("seconds")
     for name, one in zip(("--threads 2", "--cluster local:2", "GraphX"), series, strict=True):
