@@ -117,7 +117,7 @@ fn edges_of_intervals(graph: &Graph, indexes: &[&Arc<ShardFile>]) -> Vec<u64> {
 
 /// The work of each interval.
 fn weights(edges: &[u64], window: usize) -> Vec<u64> {
-    edges.iter().map(|edges| window as u64 * EDGES_OF_A_VERTEX + edges).collect()
+    edges.iter().map(|&edges| Part { vertices: window as u64, edges }.work()).collect()
 }
 
 /// Cuts intervals of these weights into `count` ranges, as evenly as their order allows. Ranges may
