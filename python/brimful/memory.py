@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from brimful.resources import Resources
 
 #: Bytes of address space that pyarrow takes besides the budget: its libraries and threads.
-ARROW_ADDRESS_BYTES = 352 << 20
-#: The least that a process with pyarrow needs: the C library sets 64 MiB aside for each of five
-#: threads. What is left may not hold the stack of the next thread, which ends the process.
-ARROW_LEAST_ADDRESS_BYTES = 608 << 20
+ARROW_ADDRESS_BYTES = 288 << 20
 #: Errors name budgets that are multiples of this.
 _STEP_BYTES = 8 << 20
 

@@ -49,11 +49,19 @@ fn peak_rss_bytes() -> Option<u64> {
     brimful::store::memory::peak_resident_bytes()
 }
 
+/// Limits the C library to one heap: the address space of a heap for each thread counts against
+/// `ulimit -v`.
+#[pyfunction]
+fn share_one_heap() {
+    brimful::store::memory::share_one_heap();
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MAX_SOURCES", brimful::algos::sources::MAX_SOURCES)?;
     module.add_function(wrap_pyfunction!(auto_budget_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(peak_rss_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(share_one_heap, module)?)?;
     module.add_function(wrap_pyfunction!(log::log_to, module)?)?;
     module.add_function(wrap_pyfunction!(log::log_start, module)?)?;
     module.add_function(wrap_pyfunction!(log::log_end, module)?)?;

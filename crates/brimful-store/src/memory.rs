@@ -100,6 +100,21 @@ pub fn return_freed_memory() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn return_freed_memory() {}
 
+/// Limits the C library to one heap, before other threads allocate.
+///
+/// By default it sets 64 MiB of address space aside for the heap of each thread, which a limit of
+/// the address space (`RLIMIT_AS`) counts. For processes of brimful only.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "there is no safe mallopt")]
+pub fn share_one_heap() {
+    // SAFETY: mallopt is thread-safe and takes plain numbers. A failure leaves the default.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+}
+
+/// Other C libraries set no address space aside for each thread, or have no such option.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn share_one_heap() {}
+
 /// Returns free memory within the C library's heaps to the system, once: after work that grew many
 /// small blocks. A hard limit counts this memory, but no budget does.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

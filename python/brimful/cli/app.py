@@ -23,6 +23,7 @@ from brimful.cli.progress import readable
 from brimful.cli.request import parameter_names, parameters_as_options
 from brimful.errors import BrimfulError, StoreIoError, UsageError
 from brimful.io.redaction import redacted
+from brimful.memory import address_space
 from brimful.wording import did_you_mean, unknown
 
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         else:
             options.words = words
             log.start(getattr(options, "log", None), words, _output_of(options))
+            _share_heap_within_limit()
             code = options.action(options) or 0
         sys.stdout.flush()
     except BrimfulError as error:
@@ -225,6 +227,18 @@ def _main(arguments: Sequence[str] | None) -> int:
         # A normal exit would wait for the thread that is stuck in the library of a store.
         os._exit(code)
     return code
+
+
+def _share_heap_within_limit() -> None:
+    """Let all threads share one heap if the address space is limited (`ulimit -v`).
+
+    The library that NumPy loads for matrices would set memory aside for a thread on each core.
+    """
+    if address_space() is not None:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        from brimful import _native
+
+        _native.share_one_heap()
 
 
 def _output_of(options: argparse.Namespace) -> str | None:

@@ -33,7 +33,11 @@ from brimful.options.runs import CheckpointOptions, ProgramOptions
 from brimful.options.table import ResourceOptions, checked
 from brimful.result import Result, run_native
 from brimful.rows import computed_rows, refuse_documents
-from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.tables.edge_table import (
+    ARROW_RESERVE_BYTES,
+    require_arrow_address_space,
+    shrink_arrow_pools,
+)
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -177,6 +181,9 @@ def _run(
 
                 join = GraphColumns(graph, column_names(options.columns, "--with"))
             join.check(None, texts=graph.id_type == "string")
+        if reserve_bytes:
+            # Before the work, whose result could not be written.
+            require_arrow_address_space()
         small = figures is not None and is_small_run(figures, graph.vertices + graph.arcs)
         if figures is not None and not small:
             progress.announce(announced(figures) + (", besides checkpoints" if saving else ""))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import BrimfulError, BudgetError, InputError, StoreIoError, UsageError
 from brimful.io.reader_errors import reader_errors, stream_reader
-from brimful.memory import ARROW_ADDRESS_BYTES, ARROW_LEAST_ADDRESS_BYTES, address_space
+from brimful.memory import ARROW_ADDRESS_BYTES, address_space
 from brimful.options.imports import EdgeColumns
 from brimful.sizes import format_bytes
 from brimful.tables.directions import direction_column, read_directions
@@ -292,29 +292,31 @@ def shrink_arrow_pools(budget: int | None = None) -> None:
             end the process.
         BudgetError: The limit leaves too little for the budget besides pyarrow.
     """
-    found = None if "pyarrow" in sys.modules else address_space()
-    if found is not None:
-        _check_address_space(*found, 0 if budget is None else budget)
+    require_arrow_address_space(budget or 0)
     import pyarrow as pa
 
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
 
 
-def _check_address_space(limit: int, left: int, budget: int) -> None:
+def require_arrow_address_space(budget: int = 0) -> None:
     """Refuse a limit of the address space that leaves too little for pyarrow and the budget.
 
     Raises:
         StoreIoError, BudgetError: As `shrink_arrow_pools`.
     """
+    space = None if "pyarrow" in sys.modules else address_space()
+    if space is None:
+        return
+    limit, left = space
     leaves = f"the address space limit of {format_bytes(limit)} leaves {format_bytes(left)}, and "
-    if left < ARROW_LEAST_ADDRESS_BYTES:
-        needs = format_bytes(ARROW_LEAST_ADDRESS_BYTES)
-        raise StoreIoError(f"{leaves}pyarrow takes {needs}; raise it with 'ulimit -v'")
+    takes = f"pyarrow takes {format_bytes(ARROW_ADDRESS_BYTES)}"
+    if left < ARROW_ADDRESS_BYTES:
+        raise StoreIoError(f"{leaves}{takes}; raise it with 'ulimit -v'")
     if left < ARROW_ADDRESS_BYTES + budget:
         raise BudgetError(
-            f"{leaves}pyarrow takes {format_bytes(ARROW_ADDRESS_BYTES)} besides the budget of "
-            f"{format_bytes(budget)}; raise it with 'ulimit -v', or lower --budget",
+            f"{leaves}{takes} besides the budget of {format_bytes(budget)}; raise it with "
+            "'ulimit -v', or lower --budget",
             budget,
         )
 
