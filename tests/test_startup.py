@@ -273,6 +273,18 @@ def test_a_run_fits_a_limit_of_the_address_space_or_is_refused(
             assert done.returncode == DONE or megabytes < (400 if form == "parquet" else 250)
 
 
+def test_rocksdb_fits_a_limit_of_the_address_space_or_is_refused(
+    rmat: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("rocksdict", reason="SKIPPED: rocksdict is not installed")
+    for megabytes in (140, 180, 220, 400):
+        words = f"run pagerank {rmat} --store rocksdb:{tmp_path}/{megabytes} --quiet"
+        done = in_shell(f"ulimit -v {megabytes * 1000}; exec brimful {words}")
+        assert done.returncode in (DONE, BUDGET, IO), done.stderr
+        assert done.stderr.count(b"\n") == (done.returncode != DONE), done.stderr
+        assert done.returncode == DONE or megabytes < 400
+
+
 @pytest.mark.parametrize("megabytes", [20, 30, 40, 50, 60, 80, 120, 200])
 def test_little_address_space_is_one_sentence(rmat: Path, megabytes: int) -> None:
     """Below the memory of the interpreter itself, the interpreter reports the failure."""

@@ -7,7 +7,7 @@ import resource
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from brimful.errors import BudgetError
+from brimful.errors import BudgetError, StoreIoError
 from brimful.sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -41,6 +41,33 @@ def address_space() -> tuple[int, int] | None:
     except OSError:  # The system has no such file.
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return limit, limit - used
+
+
+def require_address_space(library: str, needed: int, budget: int = 0) -> None:
+    """Refuse a limit of the address space that leaves too little for a library and the budget.
+
+    Beyond the limit an allocation fails, which ends the process.
+
+    Raises:
+        StoreIoError: The limit leaves less than the `needed` bytes of the library.
+        BudgetError: The limit leaves too little for the budget besides the library.
+    """
+    space = address_space()
+    if space is None:
+        return
+    limit, left = space
+    leaves = (
+        f"the address space limit of {format_bytes(limit)} leaves {format_bytes(left)}, and "
+        f"{library} takes {format_bytes(needed)}"
+    )
+    if left < needed:
+        raise StoreIoError(f"{leaves}; raise it with 'ulimit -v'")
+    if left < needed + budget:
+        raise BudgetError(
+            f"{leaves} besides the budget of {format_bytes(budget)}; raise it with 'ulimit -v', "
+            "or lower --budget",
+            budget,
+        )
 
 
 def budget_bytes(budget: int | None, parts: int = 1) -> int:

@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from brimful.errors import MissingPackageError
+from brimful.memory import require_address_space
 from brimful.stores.base import Opening, Store, folder_error, load_missing
+
+#: Bytes of address space that the library and its threads take while a database is opened.
+_ADDRESS_BYTES = 160 << 20
 
 
 class RocksStore(Store):
@@ -17,6 +21,7 @@ class RocksStore(Store):
 
     def __init__(self, opening: Opening) -> None:
         """Open the database; half of the memory is for its cache of blocks."""
+        require_address_space("rocksdict", _ADDRESS_BYTES)
         try:
             import rocksdict
         except ImportError as error:

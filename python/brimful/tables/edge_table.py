@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from brimful.errors import BrimfulError, BudgetError, InputError, StoreIoError, UsageError
+from brimful.errors import BrimfulError, InputError, UsageError
 from brimful.io.reader_errors import reader_errors, stream_reader
-from brimful.memory import ARROW_ADDRESS_BYTES, address_space
+from brimful.memory import ARROW_ADDRESS_BYTES, require_address_space
 from brimful.options.imports import EdgeColumns
-from brimful.sizes import format_bytes
 from brimful.tables.directions import direction_column, read_directions
 from brimful.wording import printable
 
@@ -305,20 +304,8 @@ def require_arrow_address_space(budget: int = 0) -> None:
     Raises:
         StoreIoError, BudgetError: As `shrink_arrow_pools`.
     """
-    space = None if "pyarrow" in sys.modules else address_space()
-    if space is None:
-        return
-    limit, left = space
-    leaves = f"the address space limit of {format_bytes(limit)} leaves {format_bytes(left)}, and "
-    takes = f"pyarrow takes {format_bytes(ARROW_ADDRESS_BYTES)}"
-    if left < ARROW_ADDRESS_BYTES:
-        raise StoreIoError(f"{leaves}{takes}; raise it with 'ulimit -v'")
-    if left < ARROW_ADDRESS_BYTES + budget:
-        raise BudgetError(
-            f"{leaves}{takes} besides the budget of {format_bytes(budget)}; raise it with "
-            "'ulimit -v', or lower --budget",
-            budget,
-        )
+    if "pyarrow" not in sys.modules:
+        require_address_space("pyarrow", ARROW_ADDRESS_BYTES, budget)
 
 
 def edge_schema(name: str, schema: Any, columns: PickedColumns) -> Any:
