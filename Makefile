@@ -29,8 +29,8 @@ LOWER := --workspace --exclude brimful-algos --exclude brimful --exclude brimful
 UPPER := --workspace \
     $(addprefix --exclude brimful-,store collections graph vertices engine execution)
 
-.PHONY: help demo test test-servers test-networkx check build style lint lint-rust rust rust-test \
-    python python-test layers bench docs wheels macos miri loom nightly advisories clean
+.PHONY: help demo test test-servers test-networkx check build style lint lint-rust types rest rust-test \
+    python python-test stubs networkx layers bench docs wheels macos miri loom nightly advisories clean
 .DEFAULT_GOAL := help
 
 help:
@@ -87,8 +87,10 @@ style: $(VENV)/.dev
 	$(BIN)/ruff format --check python tests bench examples site
 	$(BIN)/ruff check python tests bench examples site
 
-lint: style lint-rust
+types: $(VENV)/.dev
 	$(BIN)/mypy
+
+lint: style types lint-rust
 
 lint-rust: $(VENV)/.dev
 	env -u MAKEFLAGS cargo clippy --release --workspace --all-targets --locked -- -D warnings
@@ -106,36 +108,41 @@ rust-test: $(VENV)/.build
 	env -u MAKEFLAGS cargo test --release --workspace --doc --locked
 
 python-test: $(VENV)/.dev build
-	@$(MAKE) --no-print-directory python
+	@$(MAKE) --no-print-directory types stubs python networkx
 
-# Without prerequisites: what the package needs is there, and cargo may be at work.
+# Without prerequisites, as are the next two: the package is built, and cargo may be at work.
 python:
-	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest brimful._native --mypy-config-file pyproject.toml
 	$(BIN)/python -m pytest $(PARALLEL)
+
+stubs:
+	$(BIN)/python -m mypy.stubtest brimful._native --mypy-config-file pyproject.toml
+
+networkx:
 	$(BIN)/python tests/networkx_suite.py
 
 # NetworkX's own tests on the backend: part of `make test`.
 test-networkx: $(VENV)/.dev build
-	$(BIN)/python tests/networkx_suite.py
+	@$(MAKE) --no-print-directory networkx
 
 # Stores in databases, with real servers: part of `make test`.
 test-servers: $(VENV)/.dev build
 	$(BIN)/python -m pytest tests/test_databases.py
 
 # Both languages side by side, once the package is built: tests in Python wait for processes, and
-# leave much of two cores idle. So does a build, during which the tools are installed. The wheel is
-# for tests that would wait for cargo.
+# leave much of two cores idle. So does a build, beside which the tools are installed and check the
+# sources. The tests in Python take longest, so what remains is beside them. The wheel is for tests
+# that would wait for cargo.
 test: $(VENV)/.build
-	@$(MAKE) --jobs=2 --no-print-directory style layers build
+	@$(MAKE) --jobs=2 --no-print-directory build style types layers
 	rm -rf dist/test
 	$(BIN)/maturin build --release --locked --quiet --interpreter $(BIN)/python --out dist/test
 	@BRIMFUL_WHEEL=$(CURDIR)/dist/test \
-	    $(MAKE) --jobs=2 --no-print-directory rust python
+	    $(MAKE) --jobs=2 --no-print-directory python rest
 	@echo "make test: all passed"
 
-rust:
+rest:
 	@$(MAKE) --no-print-directory lint-rust
+	@$(MAKE) --no-print-directory stubs networkx
 	@$(MAKE) --no-print-directory rust-test
 
 # BENCH="pagerank curve" chooses, BENCH_SIZE=small is a smoke test.
