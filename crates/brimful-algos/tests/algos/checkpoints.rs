@@ -80,6 +80,14 @@ fn resumed(request: &Request, folder: &Path) -> Request {
     }
 }
 
+/// The request until superstep `end`, at which it has a checkpoint; few runs wait for the disk
+/// after every superstep.
+fn saved_at(request: &Request, end: u64, folder: &Path) -> Request {
+    let every = Some(Every::Supersteps(if end > 2 { end } else { 1 }));
+    let checkpoints = Some(CheckpointOptions { every, ..CheckpointOptions::new(folder) });
+    until(Request { checkpoints, ..request.clone() }, end)
+}
+
 fn until(request: Request, superstep: u64) -> Request {
     Request { max_supersteps: Some(superstep), ..request }
 }
@@ -116,7 +124,7 @@ fn a_resumed_run_ends_as_the_undisturbed_one() {
             ends.dedup();
             for end in ends.into_iter().filter(|end| (1..supersteps).contains(end)) {
                 let folder = temporary.path().join(format!("{number}-{place}-{end}"));
-                let part = run(&until(with_checkpoints(&request, &folder), end), 1, LARGE);
+                let part = run(&saved_at(&request, end, &folder), 1, LARGE);
                 assert_eq!(
                     (part.stats.reason, part.stats.resumed_from),
                     (Reason::MaxSupersteps, None),
@@ -214,7 +222,7 @@ fn a_run_in_a_store_goes_on_too() {
             for end in [1, supersteps - 1] {
                 let checkpoints =
                     temporary.path().join(format!("{place}-{kind}-{end}-checkpoints"));
-                let part = run(until(with_checkpoints(&fresh(), &checkpoints), end));
+                let part = run(saved_at(&fresh(), end, &checkpoints));
                 assert_eq!(part.stats.reason, Reason::MaxSupersteps, "{request:?}");
                 let rest = run(resumed(&fresh(), &checkpoints));
                 let rows = rows(&rest, temporary.path());
