@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use brimful_store::Job;
 use brimful_store::sorter::{Record, sort_in_memory};
 use bytemuck::{Pod, Zeroable};
 
@@ -81,55 +82,22 @@ where
             many => with_spare(many).div_ceil(max_range_len).max(workers),
         };
         let part_len = with_spare(keys.len() / ranges / PARTS);
-        let next = AtomicUsize::new(0);
-        let answers = Mutex::new(answers);
+        let (next, answers) = (AtomicUsize::new(0), Mutex::new(answers));
         let work = |_: usize| {
-            let mut ask = asker();
-            let mut parts: Vec<Vec<Asked>> =
-                (0..PARTS).map(|_| Vec::with_capacity(part_len)).collect();
-            let (mut buffer, mut found_in_part) = (Vec::with_capacity(part_len), Vec::new());
-            let mut answer = |parts: &mut [Vec<Asked>]| -> Result<()> {
-                for part in parts.iter_mut().filter(|part| !part.is_empty()) {
-                    options.resources.job.check()?;
-                    sort_in_memory(part, &mut buffer);
-                    ask(part, &mut found_in_part)?;
-                    let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
-                    for (index, value) in found_in_part.drain(..) {
-                        if let Some(answer) = answers.get_mut(index as usize) {
-                            *answer = value;
-                        }
-                    }
-                    part.clear();
-                }
-                Ok(())
-            };
+            let mut query = PartQuery::new(part_len, asker(), &answers, &options.resources.job);
             loop {
                 let range = next.fetch_add(1, Ordering::Relaxed);
                 if range >= ranges {
                     return Ok(());
                 }
-                // The product of a mixed key and the number of ranges has the number of the range
-                // in its upper 64 bits.
-                let first = |range: usize| ((range as u128) << u64::BITS).div_ceil(ranges as u128);
-                let (low, last) = (first(range) as u64, (first(range + 1) - 1) as u64);
+                let (low, last) = bounds(range, ranges);
                 for (key, index) in keys.iter().zip(0..) {
                     let mixed = mix(*key);
-                    if mixed.wrapping_sub(low) > last - low {
-                        continue;
-                    }
-                    // Its upper 64 bits are the number of the range, the lower ones the position in
-                    // that range.
-                    let scaled = u128::from(mixed) * ranges as u128;
-                    let part = (scaled as u64 >> (u64::BITS - PARTS.ilog2())) as usize;
-                    let is_full = parts.get_mut(part).is_some_and(|part| {
-                        part.push(Asked::new(mixed, index));
-                        part.len() == part_len
-                    });
-                    if is_full {
-                        answer(&mut parts)?;
+                    if mixed.wrapping_sub(low) <= last - low {
+                        query.add(part_of(mixed, ranges), Asked::new(mixed, index))?;
                     }
                 }
-                answer(&mut parts)?;
+                query.answer()?;
             }
         };
         if ranges == 1 {
@@ -140,6 +108,72 @@ where
         }
     }
     Ok(answers)
+}
+
+/// The smallest and the greatest mixed key of a range: the product of a mixed key and the number of
+/// ranges has the number of the range in its upper 64 bits.
+fn bounds(range: usize, ranges: usize) -> (u64, u64) {
+    let first = |range: usize| ((range as u128) << u64::BITS).div_ceil(ranges as u128);
+    (first(range) as u64, (first(range + 1) - 1) as u64)
+}
+
+/// The part of a mixed key in its range, from the lower 64 bits of that product: they are the
+/// position in the range.
+#[inline]
+fn part_of(mixed: u64, ranges: usize) -> usize {
+    let position = mixed.wrapping_mul(ranges as u64);
+    (position >> (u64::BITS - PARTS.ilog2())) as usize
+}
+
+/// The keys of a range that one thread has not yet asked for, by part.
+struct PartQuery<'a, R, Ask> {
+    parts: Vec<Vec<Asked>>,
+    part_len: usize,
+    ask: Ask,
+    answers: &'a Mutex<&'a mut [R]>,
+    job: &'a Job,
+    sort_buffer: Vec<Asked>,
+    answers_of_part: Vec<(u32, R)>,
+}
+
+impl<'a, R, Ask> PartQuery<'a, R, Ask>
+where
+    Ask: FnMut(&[Asked], &mut Vec<(u32, R)>) -> Result<()>,
+{
+    fn new(part_len: usize, ask: Ask, answers: &'a Mutex<&'a mut [R]>, job: &'a Job) -> Self {
+        Self {
+            parts: (0..PARTS).map(|_| Vec::with_capacity(part_len)).collect(),
+            part_len,
+            ask,
+            answers,
+            job,
+            sort_buffer: Vec::with_capacity(part_len),
+            answers_of_part: Vec::new(),
+        }
+    }
+
+    /// Adds a key to a part; answers all keys if the part is full.
+    #[inline]
+    fn add(&mut self, part: usize, asked: Asked) -> Result<()> {
+        let part = &mut self.parts[part];
+        part.push(asked);
+        if part.len() == self.part_len { self.answer() } else { Ok(()) }
+    }
+
+    /// Answers the keys of all parts.
+    fn answer(&mut self) -> Result<()> {
+        for part in self.parts.iter_mut().filter(|part| !part.is_empty()) {
+            self.job.check()?;
+            sort_in_memory(part, &mut self.sort_buffer);
+            (self.ask)(part, &mut self.answers_of_part)?;
+            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            for (index, value) in self.answers_of_part.drain(..) {
+                answers[index as usize] = value;
+            }
+            part.clear();
+        }
+        Ok(())
+    }
 }
 
 /// A little more than `keys`, because some ranges get more keys than others.
