@@ -246,8 +246,8 @@ impl Case {
     fn assert_found_or_harmless(&self, bytes: &[u8], what: &str) -> bool {
         let name = self.kind.name;
         let refused = |error: &Error| {
-            let known = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Input);
-            assert!(known, "{name}: {what}: {error}");
+            let is_expected = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Input);
+            assert!(is_expected, "{name}: {what}: {error}");
         };
         let (read, verified) = self.examine(bytes, what);
         match &read {
@@ -376,11 +376,11 @@ fn forged_collections_end_with_contents_or_a_typed_error() {
             drop(pages);
             let (read, verified) = case.examine_folder(&folder, &format!("forgery {number}"));
             for error in [read.err(), verified.err()].into_iter().flatten() {
-                let known = matches!(
+                let is_expected = matches!(
                     error.kind(),
                     ErrorKind::Corrupt | ErrorKind::Input | ErrorKind::Budget
                 );
-                assert!(known, "{}: forgery {number}: {error}", case.kind.name);
+                assert!(is_expected, "{}: forgery {number}: {error}", case.kind.name);
             }
         }
     }

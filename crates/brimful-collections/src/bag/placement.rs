@@ -218,8 +218,8 @@ impl RecordBag {
 
     pub(super) fn span_head(&self, id: u64, position: RecordPosition) -> Result<SpanHead> {
         let head = self.pages.read(PageId::new(DATA, position.page()), SpanHead::read)?;
-        let known = self.space().pages();
-        head.filter(|head| head.id == id && position.page() + head.pages <= known)
+        let pages = self.space().pages();
+        head.filter(|head| head.id == id && position.page() + head.pages <= pages)
             .ok_or_else(|| self.damaged(id, position, "the record is not where the index says"))
     }
 
