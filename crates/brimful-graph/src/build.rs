@@ -2,6 +2,7 @@
 
 pub(crate) mod degrees;
 pub mod divided;
+pub(crate) mod edge_writer;
 pub mod import;
 pub mod probe;
 pub mod records;

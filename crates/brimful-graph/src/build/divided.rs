@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use brimful_store::{Folder, Job, Resources, sorter};
 use serde::{Deserialize, Serialize};
 
+use crate::build::edge_writer::RecordWriter;
 use crate::build::records::{EdgeRecord, KeyLayout, RecordWork};
-use crate::build::shards::{Encoded, IndexWriter, RecordWriter, ShardSorter, encoding_bytes};
+use crate::build::shards::{Encoded, IndexWriter, ShardSorter, encoding_bytes};
 use crate::error::{Error, Result};
 use crate::input::policy::{Applied, Policy};
 use crate::message::{Message, Messages, put, take};

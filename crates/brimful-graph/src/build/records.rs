@@ -210,12 +210,20 @@ macro_rules! positioned {
             const POSITIONED: bool = true;
 
             #[inline]
-            fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, position: u64) -> Self {
+            fn pack(
+                layout: KeyLayout,
+                source: u64,
+                target: u64,
+                weight: f64,
+                position: u64,
+            ) -> Self {
                 Self { edge: <$plain>::pack(layout, source, target, weight, position), position }
             }
 
             #[inline]
-            fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>) { self.edge.unpack(layout) }
+            fn unpack(&self, layout: KeyLayout) -> (u64, u64, Option<f64>) {
+                self.edge.unpack(layout)
+            }
 
             #[inline]
             fn position(&self) -> u64 { self.position }
