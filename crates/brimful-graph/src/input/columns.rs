@@ -178,8 +178,8 @@ impl ColumnChoice {
         if let Some(header) = self.header {
             return Ok((self.roles(first, header)?, header));
         }
-        let given = [&self.source, &self.target, &self.weight];
-        let named = given.into_iter().flatten().any(|column| number(column).is_none());
+        let chosen = [&self.source, &self.target, &self.weight];
+        let named = chosen.into_iter().flatten().any(|column| number(column).is_none());
         if named && first.iter().all(|field| is_number(field)) {
             let what =
                 "its first line has numbers instead of column names; number the columns from 1";
@@ -205,29 +205,16 @@ impl ColumnChoice {
     }
 
     /// The roles of columns called `names`; without `header`, `names` are the values of the first
-    /// row.
+    /// row. Columns that the user names come first, then columns whose names tell their roles; the
+    /// others are taken in order.
     fn roles(&self, names: &[String], header: bool) -> Result<Roles, Doubt> {
-        let find = |column: &Option<String>| match column {
-            None => Ok(None),
-            Some(column) => find(names, column, header).map(Some),
-        };
-        let (mut source, mut target, mut weight) =
-            (find(&self.source)?, find(&self.target)?, find(&self.weight)?);
         let doubt =
             |what: &str| Doubt::Unsaid(format!("{what}; {}", describe_columns(names, header)));
-        for (a, b) in [(source, target), (source, weight), (target, weight)] {
-            if let Some(column) = a.filter(|_| a == b) {
-                let name = column_name(names, column, header);
-                return Err(doubt(&format!("{name} is named twice; name one column each")));
-            }
-        }
+        let [mut source, mut target, mut weight] = self.chosen(names, header)?;
         let mut certain = source.is_some() && target.is_some();
-        let is_free = |at: &usize, taken: [Option<usize>; 3]| !taken.contains(&Some(*at));
         if header && source.is_none() && target.is_none() {
             match *pairs(names) {
-                [(first, second)]
-                    if is_free(&first, [weight; 3]) && is_free(&second, [weight; 3]) =>
-                {
+                [(first, second)] if weight != Some(first) && weight != Some(second) => {
                     (source, target, certain) = (Some(first), Some(second), true);
                 }
                 [_, _, ..] => {
@@ -238,22 +225,20 @@ impl ColumnChoice {
         }
         if header && weight.is_none() {
             let is_weight =
-                |&at: &usize| is_free(&at, [source, target, None]) && is_weight_name(&names[at]);
+                |&at: &usize| ![source, target].contains(&Some(at)) && is_weight_name(&names[at]);
             let mut weights = (0..names.len()).filter(is_weight);
             weight = weights.next();
             if weights.next().is_some() {
                 return Err(doubt("more than one column may be the weight"));
             }
         }
-        let taken = [source, target, weight];
         // A column of pandas is an edge column only if it is named.
-        let is_data = |at: &usize| !header || !is_index(&names[*at]);
-        let mut free_columns = (0..names.len()).filter(|at| is_free(at, taken) && is_data(at));
-        let (free, missing) = (
-            free_columns.clone().count(),
-            usize::from(source.is_none()) + usize::from(target.is_none()),
-        );
-        if free < missing {
+        let is_taken = |at: usize| {
+            [source, target, weight].contains(&Some(at)) || header && is_index(&names[at])
+        };
+        let free: Vec<usize> = (0..names.len()).filter(|at| !is_taken(*at)).collect();
+        let missing = usize::from(source.is_none()) + usize::from(target.is_none());
+        if free.len() < missing {
             return Err(match weight {
                 Some(at) if self.weight.is_none() && names.len() >= 2 => doubt(&format!(
                     "{} has the name of a weight, which leaves one column for the two ends of an \
@@ -263,26 +248,37 @@ impl ColumnChoice {
                 _ => too_few(names),
             });
         }
-        if free > missing && !certain && !self.ignore_extra {
+        if free.len() > missing && !certain && !self.ignore_extra {
             return Err(doubt(match missing {
                 0 | 1 => "the column of the other end of an edge is ambiguous",
                 _ => "the columns of the edges are ambiguous",
             }));
         }
-        let is_by_position = missing == 2;
-        let source = source.or_else(|| free_columns.next());
-        let target = target.or_else(|| free_columns.next());
-        match (source, target) {
-            (Some(source), Some(target))
-                if header && is_by_position && are_swapped(&names[source], &names[target]) =>
-            {
-                Err(doubt("the columns of the edges are ambiguous"))
-            }
-            (Some(source), Some(target)) => {
-                Ok(Roles { source, target, weight, width: names.len() })
-            }
-            _ => Err(too_few(names)),
+        let mut free = free.into_iter();
+        let ends = source.or_else(|| free.next()).zip(target.or_else(|| free.next()));
+        let (source, target) = ends.ok_or_else(|| too_few(names))?;
+        if header && missing == 2 && are_swapped(&names[source], &names[target]) {
+            return Err(doubt("the columns of the edges are ambiguous"));
         }
+        Ok(Roles { source, target, weight, width: names.len() })
+    }
+
+    /// The positions of the columns that the user names for source, target and weight.
+    fn chosen(&self, names: &[String], header: bool) -> Result<[Option<usize>; 3], Doubt> {
+        let position = |column: &Option<String>| {
+            column.as_ref().map(|column| find(names, column, header)).transpose()
+        };
+        let chosen = [position(&self.source)?, position(&self.target)?, position(&self.weight)?];
+        for (a, b) in [(0, 1), (0, 2), (1, 2)] {
+            if let Some(column) = chosen[a].filter(|_| chosen[a] == chosen[b]) {
+                return Err(Doubt::Unsaid(format!(
+                    "{} is named twice; name one column each; {}",
+                    column_name(names, column, header),
+                    describe_columns(names, header)
+                )));
+            }
+        }
+        Ok(chosen)
     }
 }
 
@@ -319,9 +315,9 @@ fn number(column: &str) -> Option<usize> {
 }
 
 fn too_few(names: &[String]) -> Doubt {
-    let found = listed(names.iter().map(String::as_str));
+    let columns = listed(names.iter().map(String::as_str));
     Doubt::Unfit(format!(
-        "an edge needs two columns, source and target, and the first line has: {found}"
+        "an edge needs two columns, source and target, and the first line has: {columns}"
     ))
 }
 
@@ -374,30 +370,31 @@ fn is_weight_name(name: &str) -> bool {
     WEIGHTS.contains(&simple(name).as_str())
 }
 
-fn is_called(name: &str, known: &str) -> bool {
-    name.strip_prefix(known).is_some_and(|ending| ending.is_empty() || ENDINGS.contains(&ending))
+/// True if `name` is `role`, perhaps with a suffix of `ENDINGS`.
+fn is_called(name: &str, role: &str) -> bool {
+    name.strip_prefix(role).is_some_and(|ending| ending.is_empty() || ENDINGS.contains(&ending))
 }
 
 /// The positions of all pairs of columns whose names are in [`PAIRS`].
 fn pairs(names: &[String]) -> Vec<(usize, usize)> {
     let names: Vec<String> = names.iter().map(|name| simple(name)).collect();
-    let called = |known: &'static str| {
-        (0..names.len()).filter(|&at| is_called(&names[at], known)).collect::<Vec<_>>()
+    let called = |role: &'static str| {
+        (0..names.len()).filter(|&at| is_called(&names[at], role)).collect::<Vec<_>>()
     };
-    let mut found = Vec::new();
+    let mut pairs = Vec::new();
     for pair in PAIRS {
         for &source in &called(pair.0) {
             let targets =
                 called(pair.1).into_iter().filter(|&target| pair != HEAD_TAIL || source < target);
-            found.extend(targets.map(|target| (source, target)));
+            pairs.extend(targets.map(|target| (source, target)));
         }
     }
-    found
+    pairs
 }
 
 /// True for the name of a column in which pandas keeps the index of rows.
 fn is_index(name: &str) -> bool {
-    let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
+    let level = name.strip_prefix("__index_level_").and_then(|level| level.strip_suffix("__"));
     level.is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))
 }
 

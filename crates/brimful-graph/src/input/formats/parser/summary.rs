@@ -153,9 +153,10 @@ impl Found {
                 continue;
             };
             check_claim(file, end, stated, tally)?;
-            if let (Some(Claim::Declared(said)), [_], 0) = (stated.claim, files, tally.rejected) {
+            if let (Some(Claim::Declared(declared)), [_], 0) = (stated.claim, files, tally.rejected)
+            {
                 let (path, line) = (file.path.clone(), Some(end.header_line));
-                summary.claim = Some(VertexClaim { path, line, vertices: said.vertices });
+                summary.claim = Some(VertexClaim { path, line, vertices: declared.vertices });
             }
             free |= stated.declared.is_none();
             summary.declared = merge(summary.declared, stated.declared);
@@ -164,9 +165,9 @@ impl Found {
             }
             match first {
                 None => first = Some((file, stated, end)),
-                Some((known, other, known_end)) => {
-                    check_columns(known, known_end, file, end)?;
-                    check_same(known, other, file, stated)?;
+                Some((first, first_stated, first_end)) => {
+                    check_columns(first, first_end, file, end)?;
+                    check_same(first, first_stated, file, stated)?;
                 }
             }
             (summary.undirected, summary.weighted) = (stated.undirected, stated.weighted);
@@ -205,38 +206,43 @@ fn merge(a: Option<Span>, b: Option<Span>) -> Option<Span> {
 
 /// Checks that files of one graph have the same columns.
 fn check_columns(
-    known: &TextFile,
-    known_end: &FileEnd,
+    first: &TextFile,
+    first_end: &FileEnd,
     file: &TextFile,
     end: &FileEnd,
 ) -> Result<()> {
-    let taken = |end: &FileEnd| {
+    let names = |end: &FileEnd| {
         end.columns.as_ref().map(|c| (c.source.clone(), c.target.clone(), c.weight.clone()))
     };
-    if taken(known_end) == taken(end) {
+    if names(first_end) == names(end) {
         return Ok(());
     }
     let what = format!(
         "its columns are not those of {}; name them with --source, --target and --weight where \
          they have names, or import the files separately",
-        known.path.display()
+        first.path.display()
     );
     Err(Error::input(&file.path, what))
 }
 
 /// Checks that files of one graph agree on direction and weights.
-fn check_same(known: &TextFile, other: &Stated, file: &TextFile, stated: &Stated) -> Result<()> {
-    let what = |kind: [&'static str; 2], yes: bool| if yes { kind[0] } else { kind[1] };
-    for (kind, a, b) in [
-        (["undirected", "directed"], other.undirected, stated.undirected),
-        (["weighted", "unweighted"], other.weighted, stated.weighted),
+fn check_same(
+    first: &TextFile,
+    first_stated: &Stated,
+    file: &TextFile,
+    stated: &Stated,
+) -> Result<()> {
+    for ([yes, no], of_first, of_file) in [
+        (["undirected", "directed"], first_stated.undirected, stated.undirected),
+        (["weighted", "unweighted"], first_stated.weighted, stated.weighted),
     ] {
-        if a != b {
+        if of_first != of_file {
+            let word = |is_so: bool| if is_so { yes } else { no };
             let what = format!(
                 "its edges are {} and those of {} are {}; import the files separately",
-                what(kind, b),
-                known.path.display(),
-                what(kind, a)
+                word(of_file),
+                first.path.display(),
+                word(of_first)
             );
             return Err(Error::input(&file.path, what));
         }
@@ -244,76 +250,70 @@ fn check_same(known: &TextFile, other: &Stated, file: &TextFile, stated: &Stated
     Ok(())
 }
 
+/// Compares the counts of a file with the claim of its header.
 fn check_claim(file: &TextFile, end: &FileEnd, stated: &Stated, tally: &Tally) -> Result<()> {
-    let fail = |expected: String, found: String| {
-        let path = file.path.clone();
-        Err(Error::Parse {
-            path,
-            line: end.header_line,
-            column: 1,
-            expected,
-            found,
-            advice: CUT.into(),
-        })
-    };
-    match stated.claim {
-        None => Ok(()),
-        Some(Claim::Entries(claimed)) if tally.entries + tally.rejected == claimed => Ok(()),
-        Some(Claim::Entries(claimed)) => fail(
-            format!("{claimed} edges, as the header says"),
-            (tally.entries + tally.rejected).to_string(),
-        ),
-        Some(Claim::Declared(said)) => {
+    let difference = match stated.claim {
+        None => None,
+        Some(Claim::Entries(claimed)) => {
+            let entries = tally.entries + tally.rejected;
+            (entries != claimed)
+                .then(|| (format!("{claimed} edges, as the header says"), entries.to_string()))
+        }
+        Some(Claim::Declared(declared)) => {
             let (edges, listed, rejected) = (tally.entries, tally.listed, tally.rejected);
             let same = match rejected {
-                0 => (edges, listed) == (said.edges, said.listed()),
+                0 => (edges, listed) == (declared.edges, declared.listed()),
                 // Rejected lines may have been edges or vertices.
-                _ => edges + listed + rejected == said.edges + said.listed(),
+                _ => edges + listed + rejected == declared.edges + declared.listed(),
             };
-            if same {
-                return Ok(());
-            }
-            fail(
-                format!(
-                    "{} edges and {} vertices without edges, as the declaration says",
-                    said.edges,
-                    said.listed()
-                ),
-                format!("{edges} and {listed}"),
-            )
+            let expected = format!(
+                "{} edges and {} vertices without edges, as the declaration says",
+                declared.edges,
+                declared.listed()
+            );
+            (!same).then(|| (expected, format!("{edges} and {listed}")))
         }
         Some(Claim::Arcs(claimed)) => {
-            let found = tally.entries + tally.rejected;
-            if found == claimed || found == 2 * claimed {
-                return Ok(());
-            }
-            fail(
-                format!("{claimed} or {} arcs, as the header says", 2 * claimed),
-                found.to_string(),
-            )
+            let arcs = tally.entries + tally.rejected;
+            let expected = format!("{claimed} or {} arcs, as the header says", 2 * claimed);
+            (arcs != claimed && arcs != 2 * claimed).then(|| (expected, arcs.to_string()))
         }
         // A rejected entry cannot be told from a missing one.
-        Some(Claim::Mirrored(_)) if tally.rejected > 0 => Ok(()),
-        Some(Claim::Mirrored(claimed)) => {
-            let (up, down) = (tally.up, tally.down);
-            if up.0 != down.0 {
-                let (first, second) = (up.0 + tally.loops, down.0);
-                return fail(
-                    format!("every edge at both its ends ({claimed} edges, as the header says)"),
-                    format!("{first} entries from the lower end and {second} from the higher"),
-                );
-            }
-            if up.0 + tally.loops != claimed {
-                let found = format!("{} (entries, halved)", up.0 + tally.loops);
-                return fail(format!("{claimed} edges, as the header says"), found);
-            }
-            if up.1 != down.1 {
-                return fail(
-                    "every edge at both its ends, with the same weight".into(),
-                    "an entry without its reverse".into(),
-                );
-            }
-            Ok(())
-        }
+        Some(Claim::Mirrored(_)) if tally.rejected > 0 => None,
+        Some(Claim::Mirrored(claimed)) => mirror_difference(claimed, tally),
+    };
+    let Some((expected, found)) = difference else { return Ok(()) };
+    Err(Error::Parse {
+        path: file.path.clone(),
+        line: end.header_line,
+        column: 1,
+        expected,
+        found,
+        advice: CUT.into(),
+    })
+}
+
+/// The expected and the actual entries of a file that lists every edge at both its ends; `None` if
+/// they are the same.
+fn mirror_difference(claimed: u64, tally: &Tally) -> Option<(String, String)> {
+    let (up, down) = (tally.up, tally.down);
+    let edges = up.0 + tally.loops;
+    if up.0 != down.0 {
+        return Some((
+            format!("every edge at both its ends ({claimed} edges, as the header says)"),
+            format!("{edges} entries from the lower end and {} from the higher", down.0),
+        ));
     }
+    if edges != claimed {
+        return Some((
+            format!("{claimed} edges, as the header says"),
+            format!("{edges} (entries, halved)"),
+        ));
+    }
+    (up.1 != down.1).then(|| {
+        (
+            "every edge at both its ends, with the same weight".into(),
+            "an entry without its reverse".into(),
+        )
+    })
 }
