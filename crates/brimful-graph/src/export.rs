@@ -77,8 +77,8 @@ impl Format {
     /// [`Error::Usage`] that lists the valid names.
     pub fn from_name(name: &str) -> Result<Self> {
         FORMATS.into_iter().find(|format| format.name() == name).ok_or_else(|| {
-            let known = FORMATS.map(Self::name).join(", ");
-            Error::Usage(format!("cannot write {name:?}; choose from: {known}"))
+            let names = FORMATS.map(Self::name).join(", ");
+            Error::Usage(format!("cannot write {name:?}; choose from: {names}"))
         })
     }
 }

@@ -88,7 +88,7 @@ impl Declaration {
     /// [`Damage`] with the offset of the first wrong word.
     pub fn parse(text: &str) -> std::result::Result<Self, Damage> {
         let mut words = Words { text, at: 0 };
-        let found = Self {
+        let declaration = Self {
             directed: words.choice("directed", "no", "yes")?,
             weighted: words.choice("weighted", "no", "yes")?,
             names: words.choice("ids", "int", "string")?,
@@ -97,14 +97,14 @@ impl Declaration {
             isolated: words.count("isolated")?,
             first: words.last_count("first")?,
         };
-        if found.isolated > found.vertices {
+        if declaration.isolated > declaration.vertices {
             return Err(Damage::new(0, "no more isolated vertices than vertices"));
         }
-        match found.first {
-            Some(first) if found.names || !is_span(first, found.vertices) => {
+        match declaration.first {
+            Some(first) if declaration.names || !is_span(first, declaration.vertices) => {
                 Err(Damage::new(0, "integer ids below 2^63 after `first`"))
             }
-            _ => Ok(found),
+            _ => Ok(declaration),
         }
     }
 
@@ -197,7 +197,7 @@ impl<'t> Words<'t> {
 
     fn last_count(&mut self, key: &str) -> std::result::Result<Option<u64>, Damage> {
         let (at, word) = self.next();
-        let found = match word {
+        let count = match word {
             "" => None,
             _ => Some(
                 number(key, word)
@@ -205,7 +205,7 @@ impl<'t> Words<'t> {
             ),
         };
         match self.next() {
-            (_, "") => Ok(found),
+            (_, "") => Ok(count),
             (at, _) => Err(Damage::new(at, "the end of the declaration")),
         }
     }

@@ -119,8 +119,8 @@ pub fn parse_file(
     }
     send(batch(&mut out, undirected, text_bytes))?;
     let mut message = vec![END];
-    let found = parser.found(reader.into_ends(), out.signs);
-    serde_json::to_writer(&mut message, &found).map_err(|_| damaged_message(&file.path))?;
+    let facts = parser.found(reader.into_ends(), out.signs);
+    serde_json::to_writer(&mut message, &facts).map_err(|_| damaged_message(&file.path))?;
     send(message)
 }
 
@@ -174,8 +174,8 @@ fn batch(out: &mut Output, undirected: bool, text_bytes: u64) -> Vec<u8> {
 pub(crate) fn content(message: &[u8], out: &mut Output, path: &Path) -> Result<Content> {
     let damaged = || damaged_message(path);
     match message {
-        [END, found @ ..] => {
-            Ok(Content::End(serde_json::from_slice(found).map_err(|_| damaged())?))
+        [END, facts @ ..] => {
+            Ok(Content::End(serde_json::from_slice(facts).map_err(|_| damaged())?))
         }
         [BATCH, undirected, rest @ ..] => {
             let text_bytes = take_batch(rest, out).ok_or_else(damaged)?;

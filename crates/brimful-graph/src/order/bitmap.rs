@@ -107,16 +107,16 @@ impl IdBitmap {
             }
         }
         let mut counted = [0; AT_ONCE];
-        let mut found = 0;
+        let mut len = 0;
         for (&source, &target) in batch.sources.iter().zip(&batch.targets) {
-            (counted[found], counted[found + 1]) = (source, target);
-            found += if is_counted(source, target) { 2 } else { 0 };
-            if found + 2 > AT_ONCE {
-                self.count_all(&counted[..found]);
-                found = 0;
+            (counted[len], counted[len + 1]) = (source, target);
+            len += if is_counted(source, target) { 2 } else { 0 };
+            if len + 2 > AT_ONCE {
+                self.count_all(&counted[..len]);
+                len = 0;
             }
         }
-        self.count_all(&counted[..found]);
+        self.count_all(&counted[..len]);
     }
 
     /// Declares the ids of a range.

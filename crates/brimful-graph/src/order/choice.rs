@@ -107,32 +107,32 @@ impl EdgeSample {
 
     /// Adds the sampled edges of a batch.
     pub(crate) fn add(&self, batch: &EdgeBatch) {
-        let mut found = Vec::new();
-        self.sample_runs(&batch.sources, &batch.targets, &mut found);
+        let mut sampled = Vec::new();
+        self.sample_runs(&batch.sources, &batch.targets, &mut sampled);
         if self.undirected.load(Ordering::Relaxed) {
             // A self-loop is added twice, which does no harm.
-            self.sample_runs(&batch.targets, &batch.sources, &mut found);
+            self.sample_runs(&batch.targets, &batch.sources, &mut sampled);
         }
-        self.keep(&mut found);
+        self.keep(&mut sampled);
     }
 
-    fn sample_runs(&self, sources: &[u64], targets: &[u64], found: &mut Vec<[u64; 2]>) {
+    fn sample_runs(&self, sources: &[u64], targets: &[u64], sampled: &mut Vec<[u64; 2]>) {
         // The level may have risen since then; it is checked again under the lock.
         let level = || greatest_hash(self.level.load(Ordering::Relaxed));
         let mut greatest = level();
         for (&source, &target) in sources.iter().zip(targets) {
             if hash_of_block(source) <= greatest {
-                found.push([source, target]);
-                if found.len() == FOUND_EDGES {
-                    self.keep(found);
+                sampled.push([source, target]);
+                if sampled.len() == FOUND_EDGES {
+                    self.keep(sampled);
                     greatest = level();
                 }
             }
         }
     }
 
-    fn keep(&self, found: &mut Vec<[u64; 2]>) {
-        if found.is_empty() {
+    fn keep(&self, sampled: &mut Vec<[u64; 2]>) {
+        if sampled.is_empty() {
             return;
         }
         let mut edges = self.edges.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,7 +140,7 @@ impl EdgeSample {
         if edges.capacity() == 0 {
             edges.reserve_exact(self.most + 1);
         }
-        for edge in found.drain(..) {
+        for edge in sampled.drain(..) {
             if level_of(edge[0]) < level {
                 continue;
             }

@@ -181,8 +181,8 @@ fn gallop(sources: &[u32], before: impl Fn(u32) -> bool) -> usize {
     while sources.get(bound - 1).is_some_and(|source| before(*source)) {
         bound *= 2;
     }
-    let known = bound / 2;
-    known + sources[known..sources.len().min(bound)].partition_point(|source| before(*source))
+    let start = bound / 2;
+    start + sources[start..sources.len().min(bound)].partition_point(|source| before(*source))
 }
 
 #[cfg(test)]

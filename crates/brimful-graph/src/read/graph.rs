@@ -196,9 +196,9 @@ impl Graph {
         if self.description.format < 2 {
             return Ok(());
         }
-        let found: BTreeMap<_, _> = self.seals().collect();
+        let seals: BTreeMap<_, _> = self.seals().collect();
         let other =
-            found.iter().find(|(name, seal)| self.description.seals.get(*name) != Some(*seal));
+            seals.iter().find(|(name, seal)| self.description.seals.get(*name) != Some(*seal));
         match other {
             Some((name, _)) => {
                 let what = "it is intact, but not the file that the manifest names";

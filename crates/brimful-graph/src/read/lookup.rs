@@ -156,7 +156,7 @@ impl Lookup {
         vertices
             .iter()
             .enumerate()
-            .map(|(place, found)| found.ok_or_else(|| missing(place)))
+            .map(|(place, vertex)| vertex.ok_or_else(|| missing(place)))
             .collect()
     }
 
@@ -257,8 +257,8 @@ impl Lookup {
     /// # Errors
     /// [`Error::MissingIndex`].
     pub fn degrees(&self, vertices: &[u64], direction: Direction) -> Result<Vec<u64>> {
-        let known = vertices.iter().map(|vertex| self.known_degree(*vertex, direction));
-        if let Some(degrees) = known.collect::<Result<Option<Vec<_>>>>()? {
+        let degrees = vertices.iter().map(|vertex| self.known_degree(*vertex, direction));
+        if let Some(degrees) = degrees.collect::<Result<Option<Vec<_>>>>()? {
             return Ok(degrees);
         }
         let mut distinct = vertices.to_vec();
@@ -346,8 +346,8 @@ impl Lookup {
     ) -> Result<()> {
         let vertices = self.with_edges(vertices, weighted)?;
         let wanted = self.wanted(vertices, direction)?;
-        let found = self.walk(vertices, direction, weighted, Reach::Everywhere, wanted, take)?;
-        self.check_found(found, wanted)
+        let count = self.walk(vertices, direction, weighted, Reach::Everywhere, wanted, take)?;
+        self.check_count(count, wanted)
     }
 
     /// [`Lookup::collect`] by several threads, each with its part of the intervals; ordered by
@@ -363,13 +363,13 @@ impl Lookup {
         let work = wanted.saturating_add(vertices.len() as u64);
         let threads = Resources::threads(None).min(work.div_ceil(THREAD_WORK) as usize).max(1);
         let walk = |part: usize| -> Result<Vec<(u32, u64, f64)>> {
-            let mut found = Vec::new();
+            let mut edges = Vec::new();
             let reach = Reach::Part { part, parts: threads };
             self.walk(vertices, direction, weighted, reach, wanted, |place, bits, weight| {
-                found.push((place as u32, bits, weight));
+                edges.push((place as u32, bits, weight));
             })?;
-            self.sort_found(&mut found);
-            Ok(found)
+            self.sort_edges(&mut edges);
+            Ok(edges)
         };
         let parts = std::thread::scope(|scope| {
             let walk = &walk;
@@ -381,18 +381,18 @@ impl Lookup {
             std::iter::once(own).chain(others).collect::<Result<Vec<_>>>()
         })?;
         let mut parts = parts.into_iter();
-        let mut found = parts.next().unwrap_or_default();
-        parts.for_each(|part| found.extend(part));
-        self.check_found(found.len() as u64, wanted)?;
+        let mut edges = parts.next().unwrap_or_default();
+        parts.for_each(|part| edges.extend(part));
+        self.check_count(edges.len() as u64, wanted)?;
         // Merges the sorted parts.
-        self.sort_found(&mut found);
-        Ok(found)
+        self.sort_edges(&mut edges);
+        Ok(edges)
     }
 
     /// Sorts edges by vertex and neighbor. Edges with equal ends stay in order of weight.
-    fn sort_found(&self, found: &mut [(u32, u64, f64)]) {
+    fn sort_edges(&self, edges: &mut [(u32, u64, f64)]) {
         let key = |bits: u64| self.graph.id_type().order_key(bits);
-        found.sort_by_key(|(place, bits, _)| (*place, key(*bits)));
+        edges.sort_by_key(|(place, bits, _)| (*place, key(*bits)));
     }
 
     /// Those of `vertices`, which ascend, that may have edges.
@@ -431,9 +431,9 @@ impl Lookup {
         wanted: u64,
         mut take: impl FnMut(usize, u64, f64),
     ) -> Result<u64> {
-        let (mut found, mut failed) = (0, None);
+        let (mut count, mut failed) = (0, None);
         if vertices.is_empty() || wanted == 0 {
-            return Ok(found);
+            return Ok(count);
         }
         let mut ids = Nearby::new(self, Array::Ids);
         self.blocks(direction)?.walk(vertices, reach, weighted, |place, target, weight| {
@@ -441,18 +441,18 @@ impl Lookup {
                 Ok(bits) => take(place, bits, weight),
                 Err(error) => failed = Some(error),
             }
-            found += 1;
-            failed.is_none() && found < wanted
+            count += 1;
+            failed.is_none() && count < wanted
         })?;
-        failed.map_or(Ok(found), Err)
+        failed.map_or(Ok(count), Err)
     }
 
-    /// Reports corruption if `found` edges are fewer than `wanted`.
-    fn check_found(&self, found: u64, wanted: u64) -> Result<()> {
-        if wanted == u64::MAX || found == wanted {
+    /// Reports corruption if `count` edges are fewer than `wanted`.
+    fn check_count(&self, count: u64, wanted: u64) -> Result<()> {
+        if wanted == u64::MAX || count == wanted {
             return Ok(());
         }
-        let what = format!("expected {wanted} edges of the requested vertices, found {found}");
+        let what = format!("expected {wanted} edges of the requested vertices, found {count}");
         Err(self.graph.degree_sums().sealed().corrupt(0, what).into())
     }
 

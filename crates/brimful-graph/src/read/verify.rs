@@ -31,17 +31,17 @@ const BATCH: usize = 64 << 10;
 /// # Errors
 /// Corruption, with file and offset.
 pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
-    let mut found = Verified::default();
+    let mut verified = Verified::default();
     job.begin("verify", graph.bytes_on_disk()?);
     for file in graph.sealed_files() {
         file.verify(job)?;
-        found.files += 1;
-        found.bytes += file.len()?;
+        verified.files += 1;
+        verified.bytes += file.len()?;
     }
     for table in graph.description().tables.values() {
         table.verify(graph.folder(), job, graph.traffic())?;
-        found.files += 1;
-        found.bytes += table.bytes;
+        verified.files += 1;
+        verified.bytes += table.bytes;
     }
     verify_ids(graph, job)?;
     if let Some(names) = graph.names() {
@@ -50,16 +50,16 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
     let reverse = graph.shards(Index::Reverse).filter(|_| graph.description().directed);
     for shards in [graph.forward()].into_iter().chain(reverse) {
         let arcs = count_arcs(shards, job)?;
-        found.files += 1;
-        found.bytes += shards.directory_bytes();
-        found.arcs += arcs;
+        verified.files += 1;
+        verified.bytes += shards.directory_bytes();
+        verified.arcs += arcs;
         if arcs != graph.description().arcs {
             let what = format!("expected {} arcs, found {arcs}", graph.description().arcs);
             return Err(StoreError::corrupt(shards.file().path(), 0, what).into());
         }
     }
     verify_degrees(graph, job)?;
-    Ok(found)
+    Ok(verified)
 }
 
 /// Checks that ids ascend strictly in the merged runs: then each run ascends and no id is in two

@@ -209,8 +209,8 @@ const JSON_LISTS: Foreign = foreign(
 pub fn of(start: &[u8]) -> Option<Foreign> {
     let start = start.get(..LOOKED_AT).unwrap_or(start);
     let has = |text: &str| memchr::memmem::find(start, text.as_bytes()).is_some();
-    if let Some((_, known)) = BINARY.iter().find(|(magic, _)| start.starts_with(magic)) {
-        return Some(*known);
+    if let Some((_, format)) = BINARY.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return Some(*format);
     }
     if start.starts_with(b"PK\x03\x04") {
         return Some(if has(".npy") {
@@ -255,7 +255,7 @@ fn of_text(start: &[u8]) -> Option<Foreign> {
     let text = text.trim_start();
     let lower = text.to_ascii_lowercase();
     let first_line = lower.lines().next().unwrap_or_default().trim_end();
-    let begins = |known: &[&str]| known.iter().any(|known| lower.starts_with(known));
+    let begins = |starts: &[&str]| starts.iter().any(|start| lower.starts_with(start));
     if begins(&["<?xml", "<graphml", "<gexf", "<!doctype", "<html"]) {
         return Some(match () {
             () if lower.contains("<graphml") => GRAPHML,
@@ -339,13 +339,13 @@ fn of_rutherford_boeing(start: &[u8]) -> Option<Foreign> {
         counts.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
     let mut words = kind.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let kind = words.next().unwrap_or_default().to_ascii_lowercase();
-    let known = matches!(
+    let is_kind = matches!(
         kind[..],
         [b'r' | b'c' | b'p' | b'i' | b'q', b's' | b'u' | b'h' | b'z' | b'r' | b'g', b'a' | b'e']
     );
     let is_matrix = counts.len() >= 4
         && counts.iter().all(is_number)
-        && known
+        && is_kind
         && words.filter(is_number).count() >= 4;
     let is_pattern = kind.first() == Some(&b'p');
     is_matrix.then_some(if is_pattern { RUTHERFORD_BOEING_PATTERN } else { RUTHERFORD_BOEING })
@@ -354,17 +354,17 @@ fn of_rutherford_boeing(start: &[u8]) -> Option<Foreign> {
 /// The message for a file at `path` that begins with `start`, if it is in a format that is not
 /// read.
 pub fn sentence(path: &Path, start: &[u8]) -> Option<String> {
-    let known = of(start)?;
+    let format = of(start)?;
     // The commands read no compressed files.
-    let packer = if known.advice.contains("'IN'") { packer(path) } else { None };
+    let packer = if format.advice.contains("'IN'") { packer(path) } else { None };
     let unpacked = if packer.is_some() { path.with_extension("") } else { path.to_owned() };
-    let (shown, out) = names(&unpacked, known.advice);
-    let advice = known.advice.replace("IN", "\u{1}").replace("OUT", &out).replace('\u{1}', &shown);
-    let lacking = if known.is_read { "" } else { ", which brimful does not read" };
+    let (shown, out) = names(&unpacked, format.advice);
+    let advice = format.advice.replace("IN", "\u{1}").replace("OUT", &out).replace('\u{1}', &shown);
+    let lacking = if format.is_read { "" } else { ", which brimful does not read" };
     let first = packer.map_or_else(String::new, |packer| {
         format!("unpack it with {packer} '{}', then ", names(path, "").0)
     });
-    Some(format!("this is {}{lacking}; {first}{advice}", known.name))
+    Some(format!("this is {}{lacking}; {first}{advice}", format.name))
 }
 
 /// The command that unpacks a file with this suffix and keeps it.
@@ -429,7 +429,7 @@ mod tests {
                 "a Harwell-Boeing or Rutherford-Boeing matrix",
             ),
         ] {
-            assert_eq!(of(start.as_bytes()).map(|known| known.name), Some(name), "{start}");
+            assert_eq!(of(start.as_bytes()).map(|format| format.name), Some(name), "{start}");
         }
         for (start, name) in [
             (&b"\x80\x04\x95\x10"[..], "a Python pickle"),
@@ -440,7 +440,7 @@ mod tests {
             (b"\x04\x22\x4d\x18..", "an lz4 file"),
             (b"\x1f\x9d..", "a file of compress"),
         ] {
-            assert_eq!(of(start).map(|known| known.name), Some(name), "{start:?}");
+            assert_eq!(of(start).map(|format| format.name), Some(name), "{start:?}");
         }
     }
 

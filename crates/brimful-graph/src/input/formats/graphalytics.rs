@@ -104,16 +104,16 @@ pub fn files(
 
 /// `path` without the suffix of a graph's file.
 fn stem(path: &Path) -> PathBuf {
-    let is = |path: &Path, known: &[&str]| {
+    let has_suffix = |path: &Path, suffixes: &[&str]| {
         path.extension()
             .and_then(|suffix| suffix.to_str())
-            .is_some_and(|suffix| known.contains(&suffix))
+            .is_some_and(|suffix| suffixes.contains(&suffix))
     };
     let mut stem = path.to_path_buf();
-    if is(&stem, &COMPRESSIONS) {
+    if has_suffix(&stem, &COMPRESSIONS) {
         stem.set_extension("");
     }
-    if is(&stem, &["v", "e", "properties"]) {
+    if has_suffix(&stem, &["v", "e", "properties"]) {
         stem.set_extension("");
     }
     stem

@@ -64,19 +64,22 @@ pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw>
 
 fn read_banner(line: &[u8]) -> Result<Banner, HeaderFlaw> {
     let mut words = HeaderWords::new(line);
-    let mut is = |known: &[&str], expected: &str| -> Result<usize, HeaderFlaw> {
+    let mut choice = |options: &[&str], expected: &str| -> Result<usize, HeaderFlaw> {
         let (at, word) = words.next();
-        let found = known.iter().position(|known| word.eq_ignore_ascii_case(known.as_bytes()));
-        found.ok_or_else(|| HeaderFlaw::new(at, expected))
+        let chosen = options.iter().position(|option| word.eq_ignore_ascii_case(option.as_bytes()));
+        chosen.ok_or_else(|| HeaderFlaw::new(at, expected))
     };
-    is(&["%%MatrixMarket"], "`%%MatrixMarket`, with which every MatrixMarket file begins")?;
-    is(&["matrix"], "`matrix`")?;
-    is(&["coordinate"], "`coordinate`; a dense matrix (`array`) is not a graph, write it sparse")?;
-    let field = is(
+    choice(&["%%MatrixMarket"], "`%%MatrixMarket`, with which every MatrixMarket file begins")?;
+    choice(&["matrix"], "`matrix`")?;
+    choice(
+        &["coordinate"],
+        "`coordinate`; a dense matrix (`array`) is not a graph, write it sparse",
+    )?;
+    let field = choice(
         &["pattern", "integer", "real", "double"],
         "`pattern`, `integer` or `real`; complex values are not weights",
     )?;
-    let symmetry = is(
+    let symmetry = choice(
         &["general", "symmetric"],
         "`general` or `symmetric`; write a skew-symmetric or Hermitian matrix as general",
     )?;

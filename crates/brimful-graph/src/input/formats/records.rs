@@ -171,13 +171,13 @@ fn detect(text: &[u8]) -> Result<u8, Doubt> {
         (0, ..) => Ok(b','),
         (_, Some((delimiter, _)), None) => Ok(*delimiter),
         _ => {
-            let found: Vec<String> = splits
+            let delimiters: Vec<String> = splits
                 .iter()
                 .map(|(delimiter, _)| format!("{:?}", char::from(*delimiter)))
                 .collect();
             Err(Doubt::Unsaid(format!(
                 "more than one of {} may separate its columns; choose one with --delimiter C",
-                found.join(", ")
+                delimiters.join(", ")
             )))
         }
     }

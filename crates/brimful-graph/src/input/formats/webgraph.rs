@@ -52,7 +52,7 @@ pub struct WebGraph {
     /// Number of decoded lists.
     decoded: u64,
     /// Number of targets of the last list that were returned.
-    given: usize,
+    returned: usize,
     arcs: u64,
     spare: Vec<u64>,
     positions: bool,
@@ -84,7 +84,7 @@ impl WebGraph {
             window: VecDeque::new(),
             window_targets: 0,
             decoded: 0,
-            given: 0,
+            returned: 0,
             arcs: 0,
             spare: Vec::new(),
             positions: false,
@@ -157,7 +157,7 @@ impl WebGraph {
         self.arcs += degree;
         self.window_targets += degree;
         self.window.push_back(list);
-        (self.decoded, self.given) = (self.decoded + 1, 0);
+        (self.decoded, self.returned) = (self.decoded + 1, 0);
         Ok(())
     }
 
@@ -264,7 +264,7 @@ impl EdgeStream for WebGraph {
         batch.clear();
         while batch.len() < BATCH_EDGES {
             let rest =
-                self.window.back().and_then(|list| list.get(self.given..)).unwrap_or_default();
+                self.window.back().and_then(|list| list.get(self.returned..)).unwrap_or_default();
             if rest.is_empty() {
                 if self.decoded == self.parameters.nodes {
                     break;
@@ -275,7 +275,7 @@ impl EdgeStream for WebGraph {
             let left = rest.len().min(BATCH_EDGES - batch.len());
             batch.targets.extend_from_slice(rest.get(..left).unwrap_or_default());
             batch.sources.resize(batch.targets.len(), self.decoded - 1);
-            self.given += left;
+            self.returned += left;
         }
         if !batch.is_empty() {
             if self.positions {
@@ -285,10 +285,10 @@ impl EdgeStream for WebGraph {
             return Ok(true);
         }
         if self.arcs != self.parameters.arcs {
-            let (found, said) = (self.arcs, self.parameters.arcs);
+            let (arcs, expected) = (self.arcs, self.parameters.arcs);
             let what = format!(
-                "it has {found} arcs, expected {said} as its properties say; the file is damaged \
-                 or its properties are those of another"
+                "it has {arcs} arcs, expected {expected} as its properties say; the file is \
+                 damaged or its properties are those of another"
             );
             return Err(Error::input(&self.path, what));
         }
@@ -318,7 +318,7 @@ impl EdgeStream for WebGraph {
 
 impl Parameters {
     fn read(path: &Path, bytes: &[u8]) -> Result<Self> {
-        let mut found = Self {
+        let mut parameters = Self {
             nodes: 0,
             arcs: 0,
             window: 7,
@@ -346,8 +346,8 @@ impl Parameters {
             match key {
                 "nodes" => nodes = Some(count(1 << 62)?),
                 "arcs" => arcs = Some(count(1 << 62)?),
-                "windowsize" => found.window = count(1 << 20)?,
-                "minintervallength" => found.min_interval = count(1 << 62)?,
+                "windowsize" => parameters.window = count(1 << 20)?,
+                "minintervallength" => parameters.min_interval = count(1 << 62)?,
                 "zetak" => zeta_k = count(31)?,
                 "compressionflags" => flags = Some((lines, value.to_owned())),
                 "version" if count(u64::MAX)? != 0 => return Err(fail("version 0 of the format")),
@@ -363,19 +363,19 @@ impl Parameters {
             }
         }
         let end = |expected: &str| wrong(path, lines, expected, "");
-        found.nodes = nodes.ok_or_else(|| end("a line `nodes=...`"))?;
-        found.arcs = arcs.ok_or_else(|| end("a line `arcs=...`"))?;
-        found.residuals = Code::Zeta(zeta_k as u32);
+        parameters.nodes = nodes.ok_or_else(|| end("a line `nodes=...`"))?;
+        parameters.arcs = arcs.ok_or_else(|| end("a line `arcs=...`"))?;
+        parameters.residuals = Code::Zeta(zeta_k as u32);
         if let Some((line, flags)) = flags {
             for flag in flags.split('|').map(str::trim).filter(|flag| !flag.is_empty()) {
-                let known = found.set(flag, zeta_k);
-                known.ok_or_else(|| wrong(path, line, "compression flags of version 0", flag))?;
+                let set = parameters.set(flag, zeta_k);
+                set.ok_or_else(|| wrong(path, line, "compression flags of version 0", flag))?;
             }
         }
-        if matches!(found.residuals, Code::Zeta(0)) {
+        if matches!(parameters.residuals, Code::Zeta(0)) {
             return Err(end("a line `zetak=...` with a number from 1 to 31"));
         }
-        Ok(found)
+        Ok(parameters)
     }
 
     /// Applies a flag `FIELD_CODE`.

@@ -80,7 +80,7 @@ impl Reader<'_> {
         take: impl Fn(&mut Output, &mut B, bool) -> Result<()> + Sync,
     ) -> Result<(Summary, Signs)> {
         let (job, messages) = (&self.resources.job, &mut *parsed.messages);
-        let found: Mutex<Vec<Option<Found>>> = Mutex::new(vec![None; files.len()]);
+        let facts_by_file: Mutex<Vec<Option<Found>>> = Mutex::new(vec![None; files.len()]);
         pump(
             self.resources,
             |next: &mut Option<(usize, Message)>| {
@@ -100,8 +100,9 @@ impl Reader<'_> {
                         job.advance(text_bytes);
                     }
                     Content::End(facts) => {
-                        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                        if let Some(place) = found.get_mut(number) {
+                        let mut facts_by_file =
+                            facts_by_file.lock().unwrap_or_else(PoisonError::into_inner);
+                        if let Some(place) = facts_by_file.get_mut(number) {
                             *place = Some(*facts);
                         }
                     }
@@ -111,11 +112,10 @@ impl Reader<'_> {
             |_| Ok(()),
         )?;
         let mut all = Found::default();
-        for (file, found) in
-            files.iter().zip(found.into_inner().unwrap_or_else(PoisonError::into_inner))
-        {
+        let facts_by_file = facts_by_file.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (file, facts) in files.iter().zip(facts_by_file) {
             let missing = "it was not parsed to its end; please report it";
-            all.append(found.ok_or_else(|| Error::input(&file.path, missing))?);
+            all.append(facts.ok_or_else(|| Error::input(&file.path, missing))?);
         }
         let signs = all.signs;
         let mut summary = all.summary(files)?;

@@ -142,7 +142,7 @@ impl IdRanks {
             std::hint::black_box(lines.iter().fold(0, |all, line| all ^ line.planes[0]));
             ids.iter_mut()
                 .zip(lines)
-                .all(|(id, line)| line.internal(*id).map(|found| *id = found).is_some())
+                .all(|(id, line)| line.internal(*id).map(|internal| *id = internal).is_some())
         })
     }
 

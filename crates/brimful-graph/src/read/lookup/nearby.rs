@@ -18,17 +18,17 @@ pub fn vertices_by_distance(graph: &Graph, vertex: u64, most: usize) -> Result<V
         return Ok(vec![1]);
     }
     let blocks = Blocks::open(graph.forward(), graph.connected(), Lookup::INDEX_BYTES)?;
-    let (mut found, mut level, mut counts) = (HashSet::from([vertex]), vec![vertex], Vec::new());
+    let (mut reached, mut level, mut counts) = (HashSet::from([vertex]), vec![vertex], Vec::new());
     while !level.is_empty() {
         counts.push(level.len() as u64);
         let mut next = Vec::new();
         blocks.walk(&level, Reach::Everywhere, false, |_, target, _| {
-            if found.insert(target) {
+            if reached.insert(target) {
                 next.push(target);
             }
-            found.len() < most
+            reached.len() < most
         })?;
-        if found.len() >= most {
+        if reached.len() >= most {
             break;
         }
         next.sort_unstable();

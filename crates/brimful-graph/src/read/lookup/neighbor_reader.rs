@@ -67,19 +67,19 @@ impl NeighborReader {
         let places = places(&rest[..count]);
         self.at += count;
         distinct.dedup();
-        let found = self.lookup.collect_in_parallel(&distinct, self.direction, self.weighted)?;
+        let edges = self.lookup.collect_in_parallel(&distinct, self.direction, self.weighted)?;
         let mut ids = Nearby::new(&self.lookup, Array::Ids);
         let mut lists = Vec::with_capacity(distinct.len());
         let mut begin = 0;
         for (place, vertex) in distinct.iter().enumerate() {
-            let edges = found[begin..].iter().take_while(|(other, _, _)| *other as usize == place);
-            let end = begin + edges.count();
+            let list = edges[begin..].iter().take_while(|(other, _, _)| *other as usize == place);
+            let end = begin + list.count();
             lists.push((ids.of(*vertex)?, begin..end));
             begin = end;
         }
         for place in places {
-            let (own, edges) = &lists[place as usize];
-            for &(_, other, weight) in &found[edges.clone()] {
+            let (own, list) = &lists[place as usize];
+            for &(_, other, weight) in &edges[list.clone()] {
                 let (source, target) = match self.direction {
                     Direction::Out => (*own, other),
                     Direction::In => (other, *own),

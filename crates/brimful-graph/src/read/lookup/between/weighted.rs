@@ -73,8 +73,8 @@ impl<'b> Search<'b> {
         let mut fits = true;
         self.blocks.walk(&ids, Reach::Everywhere, true, |place, target, weight| {
             let distance = vertices[place].1 + weight;
-            let known = self.distances.get(&target).copied().unwrap_or(f64::INFINITY);
-            if distance < known {
+            let earlier = self.distances.get(&target).copied().unwrap_or(f64::INFINITY);
+            if distance < earlier {
                 self.distances.insert(target, distance);
                 self.waiting.push(Reverse((distance.to_bits(), target)));
                 if let Some(rest) = other.distances.get(&target) {
@@ -124,12 +124,12 @@ impl Lookup {
             if (forward.looked_up + backward.looked_up) as u64 > most {
                 return Ok(Between::Unknown);
             }
-            let found = match forward.waiting.len() <= backward.waiting.len() {
+            let shortest = match forward.waiting.len() <= backward.waiting.len() {
                 true => forward.advance(&backward, best)?,
                 false => backward.advance(&forward, best)?,
             };
-            let Some(found) = found else { return Ok(Between::Unknown) };
-            best = found;
+            let Some(shortest) = shortest else { return Ok(Between::Unknown) };
+            best = shortest;
         }
         if best == f64::INFINITY {
             return Ok(Between::Nothing);
@@ -167,7 +167,7 @@ impl Lookup {
                 last.iter().enumerate().map(|(place, vertex)| (*vertex, place)).collect();
             vertices.sort_unstable();
             let ids: Vec<u64> = vertices.iter().map(|(vertex, _)| *vertex).collect();
-            let mut found = Vec::new();
+            let mut steps = Vec::new();
             backward.blocks.walk(&ids, Reach::Everywhere, true, |at, before, weight| {
                 let (vertex, place) = vertices[at];
                 let distances = |search: &Search<'_>| {
@@ -179,17 +179,17 @@ impl Lookup {
                     && second_half.contains(&before)
                     && distances(backward).is_some_and(|(near, far)| near + weight == far);
                 if is_in_first || is_in_second {
-                    found.push((place, before, is_in_first));
+                    steps.push((place, before, is_in_first));
                 }
                 true
             })?;
-            let keyed = found.into_iter().map(|(place, before, is_in_first)| {
+            let keyed = steps.into_iter().map(|(place, before, is_in_first)| {
                 Ok((place, self.order_key(before)?, before, is_in_first))
             });
-            let mut found = keyed.collect::<Result<Vec<_>>>()?;
-            found.sort_unstable();
+            let mut steps = keyed.collect::<Result<Vec<_>>>()?;
+            steps.sort_unstable();
             let mut next = Vec::new();
-            for (place, _, before, is_in_first) in found {
+            for (place, _, before, is_in_first) in steps {
                 if is_in_first {
                     first_half.insert(before);
                 }
