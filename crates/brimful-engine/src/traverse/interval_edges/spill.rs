@@ -68,12 +68,16 @@ struct Filling {
     reader: Reader,
     /// The part of each target of the interval.
     part_of: Vec<u16>,
-    /// By part, the pairs that are not yet written.
-    pairs: Vec<Vec<Pair>>,
-    /// By part, their weights.
-    weights: Vec<Vec<f64>>,
-    /// By part, the position of the next edge to write.
-    next: Vec<u64>,
+    parts: Vec<UnwrittenEdges>,
+}
+
+/// The edges of a part that are not yet written.
+#[derive(Default)]
+struct UnwrittenEdges {
+    pairs: Vec<Pair>,
+    weights: Vec<f64>,
+    /// The position of the first of them.
+    start: u64,
 }
 
 /// Marks targets of parts that are not filled now.
@@ -136,6 +140,7 @@ impl Spill {
         Ok(())
     }
 
+    /// Writes the edges of the parts in `group`, which belong to one interval.
     fn fill_group(
         &self,
         shards: &Shards,
@@ -144,64 +149,61 @@ impl Spill {
         filling: &mut Filling,
         job: &Job,
     ) -> Result<()> {
-        let Filling { reader, part_of, pairs, weights, next } = filling;
+        let Filling { reader, part_of, parts } = filling;
         let window = shards.window(interval);
         part_of.clear();
         part_of.resize(window.len(), OTHER);
-        for (number, part) in group.iter().enumerate() {
-            part_of[part.targets.start - window.start..part.targets.end - window.start]
-                .fill(number as u16);
+        parts.resize_with(group.len(), UnwrittenEdges::default);
+        for (number, (part, unwritten)) in group.iter().zip(&mut *parts).enumerate() {
+            let Range { start, end } = part.targets;
+            part_of[start - window.start..end - window.start].fill(number as u16);
+            unwritten.start = part.start;
         }
-        pairs.resize_with(group.len(), Vec::new);
-        weights.resize_with(group.len(), Vec::new);
-        next.clear();
-        next.extend(group.iter().map(|part| part.start));
-        let mut write =
-            |number: usize, pairs: &mut Vec<Pair>, weights: &mut Vec<f64>| -> Result<()> {
-                let start = next[number];
-                next[number] += pairs.len() as u64;
-                if next[number] > group[number].end() {
-                    return Err(shards.changed(interval).into());
-                }
-                self.pairs.write_all_at(bytemuck::cast_slice(pairs), start * EDGE_BYTES)?;
-                if let Some(file) = &self.weights {
-                    file.write_all_at(bytemuck::cast_slice(weights), start * EDGE_BYTES)?;
-                }
-                pairs.clear();
-                weights.clear();
-                Ok(())
-            };
-        let mut failed = Ok(());
+        let write = |number: usize, unwritten: &mut UnwrittenEdges| match unwritten.start
+            + unwritten.pairs.len() as u64
+            > group[number].end()
+        {
+            true => Err(shards.changed(interval).into()),
+            false => self.write(unwritten),
+        };
+        let mut written = Ok(());
         shards
             .each(interval, self.weights.is_some(), job, reader, &mut |edges| {
                 let mut edge_weights = edges.weights.iter();
                 edges.all(|source, target| {
                     let weight = edge_weights.next();
                     let number = usize::from(part_of[target]);
-                    let (Some(pairs), Some(weights)) =
-                        (pairs.get_mut(number), weights.get_mut(number))
-                    else {
-                        return true;
-                    };
-                    pairs.push([source as u32, target as u32]);
-                    weights.extend(weight);
-                    if pairs.len() >= WRITE_EDGES {
-                        failed = write(number, pairs, weights);
+                    let Some(unwritten) = parts.get_mut(number) else { return true };
+                    unwritten.pairs.push([source as u32, target as u32]);
+                    unwritten.weights.extend(weight);
+                    if unwritten.pairs.len() >= WRITE_EDGES {
+                        written = write(number, unwritten);
                     }
-                    failed.is_ok()
+                    written.is_ok()
                 })
             })
-            .and_then(|edges| failed.map(|()| edges))?;
-        for (number, (pairs, weights)) in
-            pairs.iter_mut().zip(weights).enumerate().take(group.len())
-        {
-            write(number, pairs, weights)?;
+            .and(written)?;
+        for (number, unwritten) in parts.iter_mut().enumerate() {
+            write(number, unwritten)?;
         }
         // Each part must have received the edges that were counted.
-        match next.iter().zip(group).all(|(next, part)| *next == part.end()) {
+        match parts.iter().zip(group).all(|(unwritten, part)| unwritten.start == part.end()) {
             true => Ok(()),
             false => Err(shards.changed(interval).into()),
         }
+    }
+
+    /// Writes the edges of a part, and makes room for more.
+    fn write(&self, unwritten: &mut UnwrittenEdges) -> Result<()> {
+        let UnwrittenEdges { pairs, weights, start } = unwritten;
+        self.pairs.write_all_at(bytemuck::cast_slice(pairs), *start * EDGE_BYTES)?;
+        if let Some(file) = &self.weights {
+            file.write_all_at(bytemuck::cast_slice(weights), *start * EDGE_BYTES)?;
+        }
+        *start += pairs.len() as u64;
+        pairs.clear();
+        weights.clear();
+        Ok(())
     }
 
     /// The parts of an interval; empty if its lists fit together.
