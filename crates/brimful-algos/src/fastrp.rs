@@ -319,31 +319,59 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     };
     let sorter =
         options.in_scratch(graph, |folder| Sorter::<Part>::new(folder, sorting, workers, job))?;
+    let (edges, index_seconds) =
+        project(request, &settings, graph, &options, &run_resources, &sorter)?;
+    let projected = begin.elapsed().as_secs_f64();
+    let rows = write_rows(&settings, graph, sorter, RowWriter::MINIMUM_BYTES + spare, resources)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let phases = vec![("project", projected), ("sort", seconds - projected)];
+    let moved = moved(graph, resources) - moved_before;
+    let stats = Stats::one_pass(Traversal::Dense, phases, edges, moved, workers);
+    let stats = Stats { index_seconds, ..stats };
+    Ok(FinishedRows { table: rows.finish()?, stats, variant: "very sparse" })
+}
+
+/// Computes all blocks of dimensions, and passes them to `sorter`; returns the number of edges
+/// visited, and the seconds that a missing index took.
+fn project(
+    request: &Request,
+    settings: &Settings,
+    graph: &Graph,
+    options: &RunOptions,
+    resources: &Resources,
+    sorter: &Sorter<'_, Part>,
+) -> Result<(u64, f64)> {
     let (scale, whole) = scales(request, graph)?;
     let (mut edges, mut index_seconds) = (0, 0.0);
     let mut writer = sorter.writer();
+    let (connected, isolated) = (0..graph.connected(), graph.connected()..graph.vertices());
     for block in 0..settings.blocks() {
-        let program = Projection::new(&settings, block, scale, whole);
-        let output = run_program(&program, graph, &options, &run_resources)?;
+        let program = Projection::new(settings, block, scale, whole);
+        let output = run_program(&program, graph, options, resources)?;
         edges += output.stats.edges_visited;
         index_seconds += output.stats.index_seconds;
-        let states = &output.states;
         let mut buffer = Vec::new();
-        push_block(graph, 0..graph.connected(), block, &mut writer, &mut |start, count| {
-            let states = states.slice(start..start + count, &mut buffer)?;
+        push_block(graph, connected.clone(), block, &mut writer, &mut |start, count| {
+            let states = output.states.slice(start..start + count, &mut buffer)?;
             Ok(states.iter().map(|state| state.sum.map(f32::to_bits)).collect())
         })?;
-        push_block(
-            graph,
-            graph.connected()..graph.vertices(),
-            block,
-            &mut writer,
-            &mut |_, count| Ok(vec![[0; LANES]; count]),
-        )?;
+        push_block(graph, isolated.clone(), block, &mut writer, &mut |_, count| {
+            Ok(vec![[0; LANES]; count])
+        })?;
     }
     writer.finish()?;
-    let projected = begin.elapsed().as_secs_f64();
-    let bytes = RowWriter::MINIMUM_BYTES + spare;
+    Ok((edges, index_seconds))
+}
+
+/// Joins the sorted blocks of each vertex into its row, in `bytes` of memory.
+fn write_rows<'g>(
+    settings: &Settings,
+    graph: &'g Arc<Graph>,
+    sorter: Sorter<'_, Part>,
+    bytes: u64,
+    resources: &'g Resources,
+) -> Result<RowWriter<'g>> {
+    let job = &resources.job;
     let lists = (INFO.column, settings.dimensions);
     let mut rows = RowWriter::new(graph, COLUMNS, bytes, job).with_lists(lists);
     job.begin("sort embeddings", sorter.len());
@@ -366,12 +394,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         job.advance(parts.len() as u64);
         Ok::<(), Error>(())
     })?;
-    let seconds = begin.elapsed().as_secs_f64();
-    let phases = vec![("project", projected), ("sort", seconds - projected)];
-    let moved = moved(graph, resources) - moved_before;
-    let stats = Stats::one_pass(Traversal::Dense, phases, edges, moved, workers);
-    let stats = Stats { index_seconds, ..stats };
-    Ok(FinishedRows { table: rows.finish()?, stats, variant: "very sparse" })
+    Ok(rows)
 }
 
 /// Writes a block of the dimensions of `vertices`; `numbers(first, count)` reads them.
