@@ -66,7 +66,8 @@ fn measure(
     let read = nanoseconds(begin);
     let bytes = records.len() as f64 / pages.len() as f64;
     println!(
-        "{{\"serializer\": \"{name}\", \"bytes\": {bytes:.1}, \"write_ns\": {write:.0}, \"read_ns\": {read:.0}}}"
+        "{{\"serializer\": \"{name}\", \"bytes\": {bytes:.1}, \"write_ns\": {write:.0}, \
+         \"read_ns\": {read:.0}}}"
     );
     Ok(())
 }

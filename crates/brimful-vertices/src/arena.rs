@@ -306,7 +306,7 @@ impl Arena {
     }
 
     fn block_of(&mut self, bytes: usize, closed: &Range<usize>) -> Result<usize> {
-        let held = self.budget.reserve(bytes as u64, PURPOSE)?;
+        let reservation = self.budget.reserve(bytes as u64, PURPOSE)?;
         let vacant = (0..self.blocks.len())
             .find(|index| !closed.contains(index) && self.blocks[*index].is_none());
         let index = vacant.unwrap_or(self.blocks.len());
@@ -314,7 +314,7 @@ impl Arena {
             self.blocks.push(None);
         }
         self.blocks[index] =
-            Some(ArenaBlock { bytes: vec![0; bytes], used: 0, live: 0, _reservation: held });
+            Some(ArenaBlock { bytes: vec![0; bytes], used: 0, live: 0, _reservation: reservation });
         self.bytes += bytes as u64;
         Ok(index)
     }
@@ -418,9 +418,10 @@ mod tests {
                 Err(refused) => break refused,
             }
         };
-        assert!(
-            matches!(refused, Error::Store(brimful_store::Error::Budget { needed, .. }) if needed > 64 << 10)
-        );
+        let Error::Store(brimful_store::Error::Budget { needed, .. }) = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(needed > 64 << 10);
         assert!(positions.len() * 500 > 48 << 10, "the budget was used");
         arena.free(positions[3]);
         arena.add((b"key", &[2; 500]), 0, &NOBODY, &mut |_, _, _| {}).unwrap();

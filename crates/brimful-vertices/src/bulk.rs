@@ -302,9 +302,9 @@ impl<B: BulkStore> RecordStore for Buffered<B> {
         if new.is_empty() {
             return Ok(());
         }
-        // Their records take about as much as those before.
-        let known = self.bytes / self.entries.len().max(1);
-        if self.bytes + new.len() * known.max(ENTRY_BYTES) <= self.max_bytes {
+        // The new records take about as much as those before.
+        let mean_bytes = self.bytes / self.entries.len().max(1);
+        if self.bytes + new.len() * mean_bytes.max(ENTRY_BYTES) <= self.max_bytes {
             return self.fetch(&new);
         }
         self.clear()?;

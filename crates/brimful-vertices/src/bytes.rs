@@ -31,8 +31,8 @@ impl BytesStore {
 
     #[inline]
     fn find(&self, hash: u64, key: &[u8]) -> Option<Position> {
-        let is_it = |bits| self.arena.record(Position::from_bits(bits)).0 == key;
-        self.index.find(hash, is_it).map(Position::from_bits)
+        let has_key = |bits| self.arena.record(Position::from_bits(bits)).0 == key;
+        self.index.find(hash, has_key).map(Position::from_bits)
     }
 
     /// Adds a record whose key, with this hash, is new.
@@ -109,8 +109,8 @@ impl RecordStore for BytesStore {
 
     fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let Self { arena, index } = self;
-        let is_it = |bits| arena.record(Position::from_bits(bits)).0 == key;
-        let Some(bits) = index.remove(checksum(key), is_it) else {
+        let has_key = |bits| arena.record(Position::from_bits(bits)).0 == key;
+        let Some(bits) = index.remove(checksum(key), has_key) else {
             return Ok(false);
         };
         arena.free(Position::from_bits(bits));
@@ -170,8 +170,8 @@ mod tests {
         let index = store.index.bytes();
         assert!(index <= 8192 * 9 + 64, "{index}");
         // Reservations are taken in steps.
-        let held = (64 << 20) - budget.free();
-        assert!((held - (64 << 10)..=held).contains(&store.bytes().unwrap().0));
+        let reserved = (64 << 20) - budget.free();
+        assert!((reserved - (64 << 10)..=reserved).contains(&store.bytes().unwrap().0));
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //! below the average score at once. (*Making Signal/Collect Scale*, section 3.4. Its LRU cache
 //! admitted no vertices on reads, and its score cache lost updates.)
 //!
-//! Loading fills the cache with vertices that are not written below before they are evicted. Scans,
-//! and loans without edges, of vertices that are not cached admit none: otherwise a pass over all
-//! vertices would evict each one shortly before its next use.
+//! Loading fills the cache first; the store below gets these vertices when they are evicted. Scans
+//! and loans without edges admit no vertices: otherwise a pass over all vertices would evict each
+//! one shortly before its next use.
 //!
 //! Invariants: a cached vertex that is not new is in the store below, with the same contents if it
 //! is clean. A vertex is evicted only after it was written, so that an error of writing loses

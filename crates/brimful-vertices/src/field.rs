@@ -35,8 +35,8 @@ pub trait Field: Clone + Send + 'static {
         write_successive(values, out);
     }
 
-    /// Appends `count` values from [`Field::write_list`] to `values`. If these bytes cannot justify
-    /// the memory of so many, `None` is returned before it is taken.
+    /// Appends `count` values from [`Field::write_list`] to `values`. `None`, before memory is
+    /// allocated, if the bytes cannot justify so many values.
     fn read_list(count: usize, input: &mut &[u8], values: &mut Vec<Self>) -> Option<()> {
         read_successive(count, input, values)
     }
@@ -233,7 +233,10 @@ macro_rules! integers {
             fn read_after(previous: &Self, input: &mut &[u8]) -> Option<Self> {
                 let number = (*previous as i64).wrapping_add(unfold(read_varint(input)?));
                 // The sum wraps if the type has 64 bits; narrower types are checked.
-                if size_of::<Self>() == 8 { Some(number as Self) } else { Self::try_from(number).ok() }
+                match size_of::<Self>() {
+                    8 => Some(number as Self),
+                    _ => Self::try_from(number).ok(),
+                }
             }
         }
     )+};

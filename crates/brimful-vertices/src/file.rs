@@ -28,16 +28,17 @@ impl FileStore {
         Ok(Self { map: DiskMap::open(path, options)?.with_any_value(), memory_bytes })
     }
 
-    /// For each of `pairs`, whether its key is in the store or in an earlier pair.
-    fn known(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>> {
+    /// For each of `pairs`, true if its key is in the store or in an earlier pair.
+    fn are_duplicates(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>> {
         let keys: Vec<&[u8]> = pairs.iter().map(|(key, _)| *key).collect();
-        let mut known: Vec<bool> = self.map.get_many(&keys)?.iter().map(Option::is_some).collect();
+        let mut are_duplicates: Vec<bool> =
+            self.map.get_many(&keys)?.iter().map(Option::is_some).collect();
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_by_key(|index| keys[*index]);
         for pair in order.windows(2) {
-            known[pair[1]] |= keys[pair[0]] == keys[pair[1]];
+            are_duplicates[pair[1]] |= keys[pair[0]] == keys[pair[1]];
         }
-        Ok(known)
+        Ok(are_duplicates)
     }
 }
 
@@ -92,9 +93,15 @@ impl RecordStore for FileStore {
     }
 
     fn insert_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<u64> {
-        let known = self.known(pairs)?;
-        let new: Vec<_> =
-            pairs.iter().zip(&known).filter(|(_, known)| !**known).map(|(pair, _)| *pair).collect();
+        let are_duplicates = self.are_duplicates(pairs)?;
+        let mut new = Vec::with_capacity(pairs.len());
+        new.extend(
+            pairs
+                .iter()
+                .zip(are_duplicates)
+                .filter(|(_, is_duplicate)| !is_duplicate)
+                .map(|(pair, _)| *pair),
+        );
         self.map.insert_in_order(&new)?;
         Ok((pairs.len() - new.len()) as u64)
     }

@@ -12,7 +12,7 @@ const STEP_BYTES: u64 = 64 << 10;
 /// Bytes in use, all covered by a reservation.
 #[derive(Debug)]
 pub struct Growth {
-    held: Reservation,
+    reservation: Reservation,
     used: u64,
     purpose: &'static str,
 }
@@ -20,7 +20,7 @@ pub struct Growth {
 impl Growth {
     /// No bytes yet. `purpose` completes "a memory budget of .. is too small".
     pub fn new(budget: &Arc<Budget>, purpose: &'static str) -> Result<Self> {
-        Ok(Self { held: budget.reserve(0, purpose)?, used: 0, purpose })
+        Ok(Self { reservation: budget.reserve(0, purpose)?, used: 0, purpose })
     }
 
     /// Bytes in use.
@@ -35,11 +35,11 @@ impl Growth {
     #[inline]
     pub fn take(&mut self, bytes: u64) -> Result<()> {
         let used = self.used.saturating_add(bytes);
-        if used > self.held.bytes() {
+        if used > self.reservation.bytes() {
             let step = used.next_multiple_of(STEP_BYTES);
             // Near the limit, the exact number may still fit.
-            if self.held.resize(step, self.purpose).is_err() {
-                self.held.resize(used, self.purpose)?;
+            if self.reservation.resize(step, self.purpose).is_err() {
+                self.reservation.resize(used, self.purpose)?;
             }
         }
         self.used = used;
@@ -50,8 +50,8 @@ impl Growth {
     #[inline]
     pub fn give(&mut self, bytes: u64) {
         self.used = self.used.saturating_sub(bytes);
-        if self.held.bytes() > self.used + 4 * STEP_BYTES {
-            self.held.shrink(self.used.next_multiple_of(STEP_BYTES));
+        if self.reservation.bytes() > self.used + 4 * STEP_BYTES {
+            self.reservation.shrink(self.used.next_multiple_of(STEP_BYTES));
         }
     }
 }
@@ -70,9 +70,10 @@ mod tests {
         growth.take(STEP_BYTES + 8).unwrap();
         assert_eq!((growth.used(), budget.free()), (STEP_BYTES + 9, 1));
         let refused = growth.take(2).unwrap_err();
-        assert!(
-            matches!(refused, crate::Error::Store(StoreError::Budget { needed, .. }) if needed == STEP_BYTES + 11)
-        );
+        let crate::Error::Store(StoreError::Budget { needed, .. }) = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!(needed, STEP_BYTES + 11);
         assert_eq!(growth.used(), STEP_BYTES + 9);
         drop(growth);
         assert_eq!(budget.free(), STEP_BYTES + 10);

@@ -11,8 +11,8 @@ use crate::field::Field;
 ///
 /// Law: two ids are equal if and only if their bytes are (`conformance::check_ids` tests it).
 pub trait Id: Field + Eq + Ord + Hash + fmt::Debug + fmt::Display + Sync {
-    /// A number that no other id has; `None` if there is none. Ids with small numbers are found in
-    /// arrays, others by their hash.
+    /// A number that no other id has, if there is one. Arrays find ids with small numbers; others
+    /// are found by their hash.
     #[inline]
     fn number(&self) -> Option<u64> {
         None

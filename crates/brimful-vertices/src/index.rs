@@ -38,10 +38,10 @@ impl PositionIndex {
         self.growth.used()
     }
 
-    /// The position with this hash for which `is_it` returns true.
+    /// The position with this hash for which `is_match` returns true.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u64) -> bool) -> Option<u64> {
-        self.table.find(hash, |position| is_it(*position)).copied()
+    pub(crate) fn find(&self, hash: u64, mut is_match: impl FnMut(u64) -> bool) -> Option<u64> {
+        self.table.find(hash, |position| is_match(*position)).copied()
     }
 
     /// Reserves memory for `more` positions. `rehash` gives the hash of a position.
@@ -73,9 +73,13 @@ impl PositionIndex {
         }
     }
 
-    /// Removes the position with this hash for which `is_it` returns true.
-    pub(crate) fn remove(&mut self, hash: u64, mut is_it: impl FnMut(u64) -> bool) -> Option<u64> {
-        let entry = self.table.find_entry(hash, |position| is_it(*position)).ok()?;
+    /// Removes the position with this hash for which `is_match` returns true.
+    pub(crate) fn remove(
+        &mut self,
+        hash: u64,
+        mut is_match: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
+        let entry = self.table.find_entry(hash, |position| is_match(*position)).ok()?;
         Some(entry.remove().0)
     }
 }

@@ -55,7 +55,7 @@ pub struct KvStore {
     memory: Reservation,
     /// Resident memory of the process at which the pages of the file are given back.
     ceiling_bytes: u64,
-    /// What was mapped since the last check of the memory of the process.
+    /// The pages mapped since the last check of the memory of the process.
     mapped: Mapped,
     /// The last key of a scan.
     scanned: Option<Vec<u8>>,
@@ -175,7 +175,7 @@ impl KvStore {
         }
     }
 
-    /// The bytes that may be mapped between two calls of [`KvStore::give_back`]: half of the memory.
+    /// Bytes that may be mapped between two calls of [`KvStore::give_back`]: half of the memory.
     fn max_unchecked(&self) -> usize {
         (self.memory.bytes() / 2).min(MAX_UNCHECKED) as usize
     }

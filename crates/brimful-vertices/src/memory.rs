@@ -1,8 +1,7 @@
 //! The store of live objects: the fastest one, and the one with the most memory.
 //!
-//! Vertices lie in one array, with an index of positions. Removing one moves the last to its
-//! position. Where ids follow one another, as those of a graph do, they tell the position without
-//! the index.
+//! Vertices lie in one array, with an index of positions. Removing a vertex moves the last one to
+//! its position. The position of consecutive ids, as in a graph, follows from the id alone.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -54,8 +53,8 @@ impl<V: Stored> MemoryStore<V> {
     }
 
     fn find_by_hash(&self, id: &V::Id) -> Option<usize> {
-        let is_it = |at: u64| self.vertices[at as usize].id() == id;
-        self.index.find(self.hasher.hash_one(id), is_it).map(|at| at as usize)
+        let has_id = |at: u64| self.vertices[at as usize].id() == id;
+        self.index.find(self.hasher.hash_one(id), has_id).map(|at| at as usize)
     }
 
     fn push(&mut self, vertex: V) -> Result<()> {

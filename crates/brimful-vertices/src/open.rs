@@ -39,8 +39,8 @@ pub struct PartitionOptions {
 type OpenRecords =
     Box<dyn Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync>;
 
-/// Where a store keeps its vertices. This determines how it takes memory, and what it leaves on
-/// disk.
+/// The place in which a store keeps its vertices. It determines the use of memory, and the files
+/// that a run leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Live vertices in memory, which have no serializer.
@@ -77,15 +77,21 @@ const MAX_ON_DISK: usize = 8;
 /// ```
 /// # use std::sync::Arc;
 /// # use brimful_store::{Budget, Job, Resources};
-/// use brimful_vertices::{Edges, PartitionOptions, Schemes, Vertex, VertexStore, serializer::Compact};
+/// use brimful_vertices::serializer::Compact;
+/// use brimful_vertices::{Edges, PartitionOptions, Schemes, Vertex, VertexStore};
 ///
-/// # let resources = Arc::new(Resources::new(Budget::new(16 << 20, 0), Arc::new(Job::new()), Some(1))?);
-/// let options = PartitionOptions { partition: 0, resources, memory_bytes: 1 << 20, is_kept: false };
+/// # let budget = Budget::new(16 << 20, 0);
+/// # let resources = Arc::new(Resources::new(budget, Arc::new(Job::new()), Some(1))?);
+/// let memory_bytes = 1 << 20;
+/// let options = PartitionOptions { partition: 0, resources, memory_bytes, is_kept: false };
 /// let mut store = Schemes::default().open("bytes", &options, Compact)?;
 /// assert!(store.insert(Vertex::<u64, f64>::new(1, 0.5, Edges::default()))?);
 ///
 /// let unknown = Schemes::default().open::<Vertex<u64, f64>>("byte", &options, Compact);
-/// assert_eq!(unknown.err().unwrap().to_string(), "there is no store \"byte\"; use memory, bytes, file:PATH or kv:PATH");
+/// assert_eq!(
+///     unknown.err().unwrap().to_string(),
+///     "there is no store \"byte\"; use memory, bytes, file:PATH or kv:PATH"
+/// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Schemes {
@@ -109,7 +115,7 @@ impl Default for Schemes {
         let none = Self { schemes: Vec::new() };
         let own = none
             .with("bytes", "bytes", Place::Memory, |rest, options| {
-                takes_nothing("bytes", rest)?;
+                refuse_text("bytes", rest)?;
                 Ok(Box::new(BytesStore::new(&options.resources.budget)?))
             })
             .with("file", "file:PATH", Place::Folder, |path, options| {
@@ -135,13 +141,10 @@ impl Default for Schemes {
 impl Schemes {
     /// Adds a store, or replaces the store with that name.
     #[must_use]
-    pub fn with(
-        mut self,
-        name: &str,
-        form: &str,
-        place: Place,
-        open: impl Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn with<F>(mut self, name: &str, form: &str, place: Place, open: F) -> Self
+    where
+        F: Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync + 'static,
+    {
         self.schemes.retain(|scheme| scheme.name != name);
         let (name, form) = (name.to_owned(), form.to_owned());
         self.schemes.push(Scheme { name, form, place, open: Box::new(open) });
@@ -159,7 +162,7 @@ impl Schemes {
         serializer: impl Serializer<V> + 'static,
     ) -> Result<Box<dyn VertexStore<V>>> {
         if self.place(url)? == Place::Live {
-            takes_nothing(MEMORY, self.find(url)?.1)?;
+            refuse_text(MEMORY, self.find(url)?.1)?;
             return Ok(Box::new(MemoryStore::new(&options.resources.budget)?));
         }
         Ok(Box::new(Serialized::new(self.open_records(url, options)?, serializer)))
@@ -180,7 +183,7 @@ impl Schemes {
         }
     }
 
-    /// Where the store of `url` keeps its vertices.
+    /// The place in which the store of `url` keeps its vertices.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name.
@@ -257,7 +260,7 @@ fn folders_of<'p>(name: &str, paths: &'p str) -> Result<Vec<&'p Path>> {
     Ok(folders)
 }
 
-fn takes_nothing(name: &str, rest: &str) -> Result<()> {
+fn refuse_text(name: &str, rest: &str) -> Result<()> {
     if rest.is_empty() {
         return Ok(());
     }

@@ -222,17 +222,17 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
     pub fn receive_all(&mut self, mut signals: Vec<((I, u32), G)>) {
         // Stable, so that the last of one edge stays the last.
         signals.sort_by(|(left, _), (right, _)| left.cmp(right));
-        let known = self.latest.len();
+        let old_len = self.latest.len();
         for ((source, parallel), signal) in signals {
-            let place = match self.find(known, &source, parallel) {
+            let place = match self.find(old_len, &source, parallel) {
                 Some(at) => Some(at),
                 // The last new one, if it is of the same edge.
-                None => (known..self.latest.len())
+                None => (old_len..self.latest.len())
                     .next_back()
                     .filter(|at| self.is_edge(*at, &source, parallel)),
             };
-            if let Some((_, held)) = place.and_then(|at| self.latest.get_mut(at)) {
-                *held = signal;
+            if let Some((_, latest)) = place.and_then(|at| self.latest.get_mut(at)) {
+                *latest = signal;
                 continue;
             }
             if parallel > 0 || !self.parallels.is_empty() {
@@ -241,7 +241,7 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
             }
             self.latest.push((source, signal));
         }
-        if self.latest.len() == known {
+        if self.latest.len() == old_len {
             return;
         }
         // Two ascending runs, which sorting merges.
@@ -262,16 +262,16 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
     }
 
     fn is_edge(&self, at: usize, source: &I, parallel: u32) -> bool {
-        self.latest.get(at).is_some_and(|(known, _)| known == source)
+        self.latest.get(at).is_some_and(|(other, _)| other == source)
             && self.parallel(at) == parallel
     }
 
-    /// The position of the latest signal of an edge among the first `known`.
-    fn find(&self, known: usize, source: &I, parallel: u32) -> Option<usize> {
-        let first = self.latest.get(..known)?.partition_point(|(known, _)| known < source);
+    /// The position of the latest signal of an edge among the first `len`.
+    fn find(&self, len: usize, source: &I, parallel: u32) -> Option<usize> {
+        let latest = self.latest.get(..len)?;
+        let first = latest.partition_point(|(other, _)| other < source);
         // Parallel edges are few.
-        let same =
-            self.latest.get(first..known)?.iter().take_while(|(known, _)| known == source).count();
+        let same = latest[first..].iter().take_while(|(other, _)| other == source).count();
         (first..first + same).find(|at| self.parallel(*at) == parallel)
     }
 
@@ -284,7 +284,7 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
 
     /// Forgets the latest signals of all edges from `source`; true if there were any.
     pub fn forget_source(&mut self, source: &I) -> bool {
-        let is_other: Vec<bool> = self.latest.iter().map(|(known, _)| known != source).collect();
+        let is_other: Vec<bool> = self.latest.iter().map(|(other, _)| other != source).collect();
         let mut others = is_other.iter();
         self.latest.retain(|_| others.next() == Some(&true));
         let mut others = is_other.iter();

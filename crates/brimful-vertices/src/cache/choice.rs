@@ -21,7 +21,10 @@ enum PolicyKind {
 ///
 /// assert!("lru:100000".parse::<Choice>().is_ok());
 /// let unknown = "mru:5".parse::<Choice>().unwrap_err();
-/// assert_eq!(unknown.to_string(), "\"mru:5\" is no cache; write lru:N or score:N with a number of vertices N of at least 1");
+/// assert_eq!(
+///     unknown.to_string(),
+///     "\"mru:5\" is no cache; write lru:N or score:N with a number of vertices N of at least 1"
+/// );
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {

@@ -19,11 +19,11 @@ const RECORDS: &str = "to hold the records of cached vertices";
 /// A cached vertex, compared with the store below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// It is the same there.
+    /// The store below has the same contents.
     Clean,
-    /// It is older there.
+    /// The store below has older contents.
     Dirty,
-    /// It is not there.
+    /// The store below does not have the vertex.
     New,
 }
 
@@ -94,8 +94,10 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
 
     #[inline]
     pub(super) fn find(&self, id: &V::Id) -> Option<usize> {
-        let is_it = |slot: u64| matches!(&self.slots[slot as usize], Some(entry) if entry.vertex.id() == id);
-        self.index.find(self.hasher.hash_one(id), is_it).map(|slot| slot as usize)
+        let has_id = |slot: u64| {
+            self.slots[slot as usize].as_ref().is_some_and(|entry| entry.vertex.id() == id)
+        };
+        self.index.find(self.hasher.hash_one(id), has_id).map(|slot| slot as usize)
     }
 
     /// Lends vertex `id`, which is in `slot`.
@@ -120,7 +122,7 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
         }
         let kept = if is_changed { keeps_id(id, &entry.vertex) } else { Ok(()) };
         if kept.is_err() {
-            // It must never be written: its new id may belong to another vertex.
+            // The vertex must never be written: its new id may belong to another vertex.
             self.empty(self.hasher.hash_one(id), slot);
         }
         kept

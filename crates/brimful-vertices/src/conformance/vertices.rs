@@ -185,8 +185,7 @@ pub(super) fn one_after_another<T: VertexStore<SampleVertex>>(store: &mut T) -> 
         call("insert", store.insert(vertex.clone()))?;
     }
     let is_one = |found: &SampleVertex| {
-        let known = vertices.iter().any(|vertex| vertex == found);
-        if known {
+        if vertices.contains(found) {
             Ok(())
         } else {
             Err(Error::Usage(format!("vertex {} shows what is not its own: {found:?}", found.id())))

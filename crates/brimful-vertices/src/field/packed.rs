@@ -95,18 +95,18 @@ pub(crate) fn write_integers<T: Integer>(values: &[T], out: &mut Vec<u8>) {
 
 /// Appends `gaps`, each of `bits` bits.
 fn pack(gaps: &[u64], bits: u32, out: &mut Vec<u8>) {
-    let (mut held, mut count) = (0_u64, 0);
+    let (mut word, mut count) = (0_u64, 0);
     for gap in gaps {
-        held |= gap << count;
+        word |= gap << count;
         count += bits;
         if count >= 64 {
-            out.extend_from_slice(&held.to_le_bytes());
+            out.extend_from_slice(&word.to_le_bytes());
             count -= 64;
             // The bits that did not fit; a gap has fewer than 64.
-            held = gap >> (bits - count);
+            word = gap >> (bits - count);
         }
     }
-    out.extend(held.to_le_bytes().iter().take(count.div_ceil(8) as usize));
+    out.extend(word.to_le_bytes().iter().take(count.div_ceil(8) as usize));
 }
 
 /// [`Field::read_list`] of integers.
@@ -280,7 +280,9 @@ macro_rules! floats {
                 match kind {
                     U8 => read_as(count, input, values, |[byte]| byte.into()),
                     U16 => read_as(count, input, values, |bytes| u16::from_le_bytes(bytes).into()),
-                    SINGLE => read_as(count, input, values, |bytes| f32::from_le_bytes(bytes) as Self),
+                    SINGLE => {
+                        read_as(count, input, values, |bytes| f32::from_le_bytes(bytes) as Self)
+                    }
                     WHOLE => read_as(count, input, values, Self::from_le_bytes),
                     _ => None,
                 }

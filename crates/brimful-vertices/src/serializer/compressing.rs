@@ -181,12 +181,12 @@ impl<V: Stored, S: Serializer<V>> Serializer<V> for Compressing<S> {
             return self.inner.decode(id, input, reuse);
         }
         if method != self.method as u8 {
-            let known = Method::ALL
+            let found = Method::ALL
                 .iter()
-                .find(|(_, known)| *known as u8 == method)
+                .find(|(_, other)| *other as u8 == method)
                 .map_or("an unknown method", |(name, _)| name);
             return Err(format!(
-                "expected it to be compressed by {}, found {known}",
+                "expected it to be compressed by {}, found {found}",
                 self.method.name()
             ));
         }

@@ -40,8 +40,8 @@ where
     let Some(method) = method else {
         return Ok(serializer);
     };
-    let known = Method::ALL.iter().find(|(name, _)| *name == method);
-    let (_, method) = known.ok_or_else(|| {
+    let found = Method::ALL.iter().find(|(name, _)| *name == method);
+    let (_, method) = found.ok_or_else(|| {
         let names = one_of(Method::ALL.iter().map(|(name, _)| *name));
         Error::Usage(format!("there is no compression {method:?}; use {names}"))
     })?;
