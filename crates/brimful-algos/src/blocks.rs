@@ -100,7 +100,7 @@ impl Forest {
         let job = &resources.job;
         let mut trees: Vec<u32> = (0..graph.connected() as u32).collect();
         let mut edges = Vec::with_capacity(trees.len());
-        for_each_edge(graph, "join", job, |one, other| {
+        for_each_edge_without_loops(graph, "join", job, |one, other| {
             let ends = [one, other];
             let [one, other] = ends.map(|end| root(&mut trees, end));
             if one != other {
@@ -114,7 +114,7 @@ impl Forest {
         let mut forest = Self::numbered(&rooted);
         drop(rooted);
         let mut is_tree_edge_seen = vec![false; forest.numbers.len()];
-        for_each_edge(graph, "reach", job, |one, other| {
+        for_each_edge_without_loops(graph, "reach", job, |one, other| {
             let ends = [one, other].map(|end| forest.numbers[end as usize]);
             let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
             let seen = &mut is_tree_edge_seen[high as usize];
@@ -229,7 +229,7 @@ impl Forest {
 }
 
 /// Calls `each` with the ends of every edge except self-loops; an undirected edge once.
-fn for_each_edge(
+fn for_each_edge_without_loops(
     graph: &Graph,
     phase: &str,
     job: &Job,
@@ -266,9 +266,10 @@ fn with_forest<T>(
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let before = moved(graph, resources);
     let forest = Forest::of(graph, resources)?;
-    let found = begin.elapsed().as_secs_f64();
+    let find_seconds = begin.elapsed().as_secs_f64();
     let taken = take(forest, memory.bytes() - needed + edge_rows::min_bytes(workers))?;
-    let phases = vec![("find", found), ("list", begin.elapsed().as_secs_f64() - found)];
+    let list_seconds = begin.elapsed().as_secs_f64() - find_seconds;
+    let phases = vec![("find", find_seconds), ("list", list_seconds)];
     let (arcs, moved) = (2 * graph.description().arcs, moved(graph, resources) - before);
     Ok((taken, Stats::one_pass(Traversal::Scan, phases, arcs, moved, workers)))
 }

@@ -95,8 +95,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let (ends, truss) = Peeling::new(lists, resources)?.peel(resources)?;
     let peeled = begin.elapsed().as_secs_f64();
     let places = places(graph, &resources.job)?;
-    let held = place_bytes(extent.vertices) + 12 * ends.len() as u64;
-    let table = edge_rows(graph, COLUMNS, memory.bytes() - held, resources, |push| {
+    let peeled_bytes = place_bytes(extent.vertices) + 12 * ends.len() as u64;
+    let table = edge_rows(graph, COLUMNS, memory.bytes() - peeled_bytes, resources, |push| {
         ends.iter().zip(&truss).try_for_each(|(ends, truss)| {
             let [one, other] = ends.map(|end| places[end as usize]);
             push([one.min(other), one.max(other)], u64::from(*truss))

@@ -171,8 +171,9 @@ impl NeighborLists {
             })?;
         let (len, options) = (sorter.len() as usize, RunOptions::default());
         let weighted = if listed == Listed::Weighted { len } else { 0 };
-        let mut entries = options.scratch(is_resident, (len, BATCH), graph, resources)?;
-        let mut weights = options.scratch(is_resident, (weighted, BATCH), graph, resources)?;
+        let mut entries = options.scratch_array(is_resident, (len, BATCH), graph, resources)?;
+        let mut weights =
+            options.scratch_array(is_resident, (weighted, BATCH), graph, resources)?;
         let mut starts = vec![0_u64; graph.connected() as usize + 1];
         let filling = Filling {
             starts: &mut starts,

@@ -128,15 +128,15 @@ pub fn modularity(
     (resolution, weighted): (f64, bool),
     resources: &Resources,
 ) -> Result<f64> {
-    let found = Communities::of(partition, &request("modularity", weighted), resources)?;
-    let whole = found.whole();
+    let communities = Communities::of(partition, &request("modularity", weighted), resources)?;
+    let whole = communities.whole();
     if whole == 0.0 {
         return Ok(0.0);
     }
     let of = |(inside, strength): (&f64, &f64)| {
         inside / whole - resolution * (strength / whole) * (strength / whole)
     };
-    Ok(found.inside.iter().zip(&found.strengths).map(of).sum())
+    Ok(communities.inside.iter().zip(&communities.strengths).map(of).sum())
 }
 
 /// For each vertex, the conductance of its community; and the request that describes the result.

@@ -170,10 +170,10 @@ impl<'p> Planner<'p> {
             store.mode(asynchronous)?;
             let Taken { minimum, memory, result, scratch } =
                 self.on_store(store, &needs, &extent)?;
-            return Ok(setting.of_others([minimum, memory, result, scratch], steps));
+            return Ok(setting.forecast_other([minimum, memory, result, scratch], steps));
         }
         let first = Needs::first_indexes(program, extent.vertices);
-        Ok(setting.of_program(&needs, first, asynchronous, steps)?)
+        Ok(setting.forecast_program(&needs, first, asynchronous, steps)?)
     }
 
     /// The forecast of a run on `store`.
@@ -212,7 +212,7 @@ impl<'p> Planner<'p> {
         let extent = self.extent(needs.indexes);
         let cluster = self.cluster(needs.indexes, &extent)?;
         let setting = Setting { cluster: cluster.as_ref(), ..self.setting(&extent) };
-        Ok(setting.of_lists(&needs, self.limited(steps))?)
+        Ok(setting.forecast_gather(&needs, self.limited(steps))?)
     }
 
     /// The forecast of scans of the forward index with arrays; `arrays` returns their bytes during
@@ -224,7 +224,7 @@ impl<'p> Planner<'p> {
     ) -> Forecast {
         self.of_scan(|setting| {
             let (scanning, after, result) = arrays(setting);
-            setting.of_scans((scanning, after), result, passes)
+            setting.forecast_scans((scanning, after), result, passes)
         })
     }
 
@@ -276,11 +276,11 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// The result of `known` for a graph on disk; `other` for a graph that is not built.
-    pub(crate) fn of_graph<T>(&self, known: impl FnOnce(&Graph) -> T, other: T) -> T {
+    /// The result of `measure` for a graph on disk; `default` for a graph that is not built.
+    pub(crate) fn of_graph<T>(&self, measure: impl FnOnce(&Graph) -> T, default: T) -> T {
         match self.subject {
-            Subject::Graph(graph) => known(graph),
-            Subject::Sizes(_) => other,
+            Subject::Graph(graph) => measure(graph),
+            Subject::Sizes(_) => default,
         }
     }
 

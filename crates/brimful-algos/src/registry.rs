@@ -178,14 +178,17 @@ fn find(request: &Request) -> Result<&'static Info> {
         request.parameters.keys().find(|key| !info.parameters.iter().any(|p| p.name == **key))
     {
         let names: Vec<&str> = info.parameters.iter().map(|p| p.name).collect();
-        let known = if names.is_empty() {
+        let parameters = if names.is_empty() {
             "it takes none".into()
         } else {
             format!("it takes: {}", names.join(", "))
         };
-        return Err(Error::Usage(format!("{} has no parameter {unknown:?}; {known}", info.name)));
+        return Err(Error::Usage(format!(
+            "{} has no parameter {unknown:?}; {parameters}",
+            info.name
+        )));
     }
-    let given = [
+    let options = [
         (!request.sources.is_empty(), info.takes.source, "source"),
         (!request.source_weights.is_empty(), info.takes.source_weights, "source-weight"),
         (request.pairs.is_some(), info.takes.pairs, "pairs"),
@@ -197,7 +200,8 @@ fn find(request: &Request) -> Result<&'static Info> {
         (request.is_divided(), info.takes.cluster, "cluster"),
         (request.checkpoints.is_some(), info.takes.checkpoints, "checkpoint-every"),
     ];
-    if let Some((_, _, option)) = given.iter().find(|(given, taken, _)| *given && !taken) {
+    if let Some((_, _, option)) = options.iter().find(|(is_set, is_taken, _)| *is_set && !is_taken)
+    {
         return Err(inapplicable(option, info.name));
     }
     check_store(request)?;

@@ -194,10 +194,10 @@ impl Request {
         };
         if number.fract() != 0.0 || !(0.0..=LARGEST_COUNT).contains(&number) {
             // A larger number was rounded when it was read, so the sentence does not repeat it.
-            let found =
+            let shown =
                 if number > LARGEST_COUNT { String::new() } else { format!(", not {number}") };
             return Err(Error::Usage(format!(
-                "{name} must be a whole number from 0 to 2^53 - 1{found}"
+                "{name} must be a whole number from 0 to 2^53 - 1{shown}"
             )));
         }
         Ok(Some(number as u64))

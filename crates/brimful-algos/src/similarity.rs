@@ -386,19 +386,19 @@ fn push_partners(
         }
         vertices.retain(|vertex| *vertex < connected);
         let claims: Vec<&[u64]> = vertices.chunks(VERTEX_CLAIM).collect();
-        let found = resources.share(
+        let partners_by_vertex = resources.share(
             claims.len(),
             |claim, search: &mut Search| -> Result<Vec<(u32, Vec<Partner>)>> {
                 let partners_of = |vertex: &u64| {
                     let vertex = *vertex as u32;
                     Ok((vertex, search.partners(similarity, vertex, k)?))
                 };
-                let found = claims[claim].iter().map(partners_of).collect();
+                let partners_by_vertex = claims[claim].iter().map(partners_of).collect();
                 resources.job.advance(claims[claim].len() as u64);
-                found
+                partners_by_vertex
             },
         )?;
-        for (vertex, partners) in found.into_iter().flatten() {
+        for (vertex, partners) in partners_by_vertex.into_iter().flatten() {
             for partner in partners {
                 let ends = [vertex, partner.vertex].map(|end| places[end as usize]);
                 rows.push(&[ends[0], ends[1], partner.score.to_bits()])?;

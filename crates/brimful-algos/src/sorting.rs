@@ -24,8 +24,8 @@ pub(crate) fn sorted<'r, R: Record>(
 }
 
 /// Like `sorted`, for at most `max_entries` records that become entries of `entry_bytes` bytes
-/// each, in `bytes` of memory beyond the minimum. Also returns true if the entries are to be in memory: if
-/// `bytes` holds all entries and half of the records that are sorted.
+/// each, in `bytes` of memory beyond the minimum. Also returns true if the entries are to be in
+/// memory: if `bytes` holds all entries and half of the records that are sorted.
 pub(crate) fn sorted_entries<'r, R: Record>(
     graph: &Graph,
     max_entries: u64,

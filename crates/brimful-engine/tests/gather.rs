@@ -103,8 +103,8 @@ struct Mixer {
 
 type Mixed = (Sum, Count, Greatest, Least);
 
-fn mix(known: u64, next: u64) -> u64 {
-    splitmix64(known ^ next.rotate_left(17))
+fn mix(sum: u64, next: u64) -> u64 {
+    splitmix64(sum ^ next.rotate_left(17))
 }
 
 impl Gather for Mixer {

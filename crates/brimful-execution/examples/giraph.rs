@@ -39,8 +39,8 @@ impl VertexProgram for Ranks {
     fn delivery(&self) -> Delivery {
         self.delivery
     }
-    fn combine(&self, held: &mut f64, signal: f64) -> Result<(), Failure> {
-        *held += signal;
+    fn combine(&self, waiting: &mut f64, signal: f64) -> Result<(), Failure> {
+        *waiting += signal;
         Ok(())
     }
     fn is_full(&self) -> bool {
@@ -139,7 +139,8 @@ fn main() {
     };
     let peak = memory::peak_resident_bytes().unwrap();
     println!(
-        "{{\"vertices\": {vertices}, \"draw_seconds\": {drawing:.4}, {figures}, \"peak_rss_bytes\": {peak}}}"
+        "{{\"vertices\": {vertices}, \"draw_seconds\": {drawing:.4}, {figures}, \
+         \"peak_rss_bytes\": {peak}}}"
     );
 }
 
@@ -178,8 +179,9 @@ fn measure<S: VertexStore<VertexOf<Ranks>>>(
     assert_eq!(count, vertices, "vertices");
     assert!((sum - 1.0).abs() < 1e-6, "scores sum to {sum}");
     format!(
-        "\"load_seconds\": {loaded:.4}, \"bytes_per_vertex\": {bytes}, \"superstep_seconds\": {superstep:.4}, \
-         \"messages\": {}, \"combined\": {}, \"spilled_bytes\": {}",
+        "\"load_seconds\": {loaded:.4}, \"bytes_per_vertex\": {bytes}, \
+         \"superstep_seconds\": {superstep:.4}, \"messages\": {}, \"combined\": {}, \
+         \"spilled_bytes\": {}",
         stats.signals_sent, stats.signals_combined, stats.spilled_bytes
     )
 }

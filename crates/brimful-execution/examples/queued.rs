@@ -28,8 +28,8 @@ impl VertexProgram for Sums {
     fn delivery(&self) -> Delivery {
         self.0
     }
-    fn combine(&self, held: &mut u64, signal: u64) -> Result<(), Failure> {
-        *held += signal;
+    fn combine(&self, waiting: &mut u64, signal: u64) -> Result<(), Failure> {
+        *waiting += signal;
         Ok(())
     }
     fn initial(&self, _: &u64, _: &Edges<u64, ()>) -> Result<u64, Failure> {
@@ -85,8 +85,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert!(is_combined || count == signals, "{count} signals of {signals} came back");
     assert_eq!(sum, signals * (signals - 1) / 2, "the sum of all signals");
     println!(
-        "{{\"signals\": {signals}, \"vertices\": {collects}, \"queue_seconds\": {queued:.3}, \"collect_seconds\": {:.3}, \
-         \"spills\": {}, \"spilled_bytes\": {}, \"peak_rss_bytes\": {}}}",
+        "{{\"signals\": {signals}, \"vertices\": {collects}, \"queue_seconds\": {queued:.3}, \
+         \"collect_seconds\": {:.3}, \"spills\": {}, \"spilled_bytes\": {}, \
+         \"peak_rss_bytes\": {}}}",
         begin.elapsed().as_secs_f64() - queued,
         stats.spills,
         file.written_bytes(),

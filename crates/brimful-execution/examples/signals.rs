@@ -91,7 +91,10 @@ fn main() {
     ];
     let fields = modes.map(|(name, mode)| {
         let (signals, seconds, sum) = measure(&graph, mode, &resources);
-        format!("\"{name}_signals\": {signals}, \"{name}_seconds\": {seconds:.4}, \"{name}_sum\": {sum:.3}")
+        format!(
+            "\"{name}_signals\": {signals}, \"{name}_seconds\": {seconds:.4}, \
+             \"{name}_sum\": {sum:.3}"
+        )
     });
     println!("{{{}}}", fields.join(", "));
 }

@@ -27,16 +27,16 @@ pub(crate) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     loop {
         worker.context.take_in(phase)?;
         let has_work = worker.context.has_any_messages(phase)? || worker.context.is_any_due()?;
-        let mut is_turn = false;
+        let mut are_others_idle = false;
         if !has_work || worker.context.is_under_loaded() {
             match worker.context.wait(phase, has_work)? {
                 Next::Arrived => continue,
-                Next::AllIdle => is_turn = true,
+                Next::AllIdle => are_others_idle = true,
                 Next::BackOffEnded => {}
                 Next::End => return Ok(()),
             }
         }
-        worker.context.begin_generation(is_turn);
+        worker.context.begin_generation(are_others_idle);
         for place in 0..worker.stores.len() {
             sweep(phase, worker, place, schedule)?;
             if phase.exchange.is_stopped() {

@@ -3,7 +3,8 @@
 //!
 //! Signals gather in one outbox per partition: as values if they combine, else serialized. A full
 //! outbox is sent to the other worker as a packet, or goes into the mailbox if the partition is the
-//! worker's own. Invariant: whoever asks a mailbox for signals gets those of the outbox, too.
+//! worker's own. Invariant: a mailbox returns signals only after it has received those of its
+//! outbox.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -55,7 +56,7 @@ const BACK_OFF_FACTOR: u32 = 2;
 pub(crate) struct WorkerContext<P: VertexProgram> {
     pub(crate) me: usize,
     pub(crate) to_signal: Vec<IdSet<P::Id>>,
-    /// Those of its partitions, then its relays.
+    /// The mailboxes of the worker's partitions, then its relays.
     pub(crate) mailboxes: Vec<Mailbox<P>>,
     pub(crate) counts: WorkerCounts,
     /// By partition.
@@ -200,7 +201,7 @@ impl<P: VertexProgram> WorkerContext<P> {
         if collects.map_err(|failure| Error::program(vertex.id(), "signal", failure))? {
             let partitions = phase.owners.count();
             let partition = phase.partitioner.partition(vertex.id(), &mut self.id, partitions);
-            let (_, place) = phase.owners.home(partition)?;
+            let (_, place) = phase.owners.own_place(partition)?;
             element(&mut self.mailboxes, place, "mailbox")?.request(program, vertex.id())?;
         }
         Ok(())
@@ -395,13 +396,13 @@ impl<P: VertexProgram> WorkerContext<P> {
         self.arrived() < self.usual
     }
 
-    /// Begins a generation of all lists; `is_turn` is true if no other worker was busy.
-    pub(crate) fn begin_generation(&mut self, is_turn: bool) {
+    /// Begins a generation of all lists; `are_others_idle` is true if no other worker was busy.
+    pub(crate) fn begin_generation(&mut self, are_others_idle: bool) {
         let arrived = self.arrived();
-        self.usual = if is_turn { arrived } else { self.usual.max(arrived) };
+        self.usual = if are_others_idle { arrived } else { self.usual.max(arrived) };
         self.received += arrived;
         self.began = Instant::now();
-        if is_turn {
+        if are_others_idle {
             self.longest = Duration::ZERO;
         }
     }

@@ -17,7 +17,7 @@ pub(crate) fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        format!("it panicked: {}", text.unwrap_or_else(|| "it says nothing".into())).into()
+        format!("it panicked: {}", text.unwrap_or_else(|| "no message".into())).into()
     })
 }
 

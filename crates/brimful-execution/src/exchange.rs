@@ -4,7 +4,7 @@
 //!   meanwhile.
 //! - No deadlock: receiving never waits, because a mailbox spills to disk. A worker waits only
 //!   while its own queue is empty, and an empty queue blocks no sender.
-//! - Idle back-off: an under-loaded worker may wait for more signals. All workers that wait so
+//! - Idle back-off: an under-loaded worker may wait for more signals. All workers in back-off
 //!   continue as soon as no worker is busy and no packet is in flight.
 //!
 //! Invariant: the work ends if and only if all workers are idle and each has received as many
@@ -92,7 +92,7 @@ impl<M> ExchangeState<M> {
     }
 
     /// Ends the idle back-off of all workers; false if no worker was in it.
-    fn turn(&mut self) -> bool {
+    fn end_back_off(&mut self) -> bool {
         let mut is_any = false;
         for inbox in
             self.inboxes.iter_mut().filter(|inbox| inbox.status == WorkerStatus::BackingOff)
@@ -190,7 +190,7 @@ impl<M> PacketQueues<M> {
             }
             if state.is_quiet() {
                 self.wake_all();
-                if !state.turn() {
+                if !state.end_back_off() {
                     // This is final: only busy workers send.
                     return Event::Settled;
                 }

@@ -63,8 +63,8 @@ pub(crate) struct GraphPart<'g> {
 ///
 /// # Errors
 /// [`Error::Usage`] for an unknown store, missing weights, or a share of vertices that a hash
-/// divides; [`Error::Program`] if a vertex has no initial state; a budget error that names the needs
-/// of all vertices if they do not fit; errors of the store.
+/// divides; [`Error::Program`] if a vertex has no initial state; a budget error with the needs of
+/// all vertices if they do not fit; errors of the store.
 pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
     program: P,
     (graph, is_weighted): (&Graph, bool),
@@ -136,7 +136,7 @@ where
             Hubs::of_graph(copies, (part.graph, part.indexes, part.vertices), &resources.budget)?
         }
     };
-    // The observer needs less, but no less than the others makes a run.
+    // The observer needs less, but the run needs a budget that suffices for the other processes.
     let lists = each + division.as_ref().map_or(0, Division::partitions);
     let shared = memory::shared(resources, lists, edge_bytes(part.is_weighted))
         + division.as_ref().map_or(0, Division::minimum_bytes);
@@ -157,8 +157,9 @@ where
         Some(_) => partitioner.vertices(own, part.vertices).ok_or_else(needs_ranges)?,
     };
     let mut loading = Loading::divided(program, partitioner, (stores, division), resources)?;
-    let folder = scratch_folder(part.graph, execution.scratch.as_deref());
-    let execution = ExecutionOptions { scratch: Some(folder.path().into()), ..execution.clone() };
+    let folder = scratch_folder(part.graph, execution.scratch_folder.as_deref());
+    let execution =
+        ExecutionOptions { scratch_folder: Some(folder.path().into()), ..execution.clone() };
     if let Some(checkpoints) = checkpoints
         && loading.resume(checkpoints, &mut *serializer()?)?
     {

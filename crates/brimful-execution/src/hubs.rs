@@ -1,9 +1,9 @@
 //! Memory for vertices with very many edges.
 //!
-//! A vertex is whole while it is loaded, lent and written, and each step has its own copy. For
-//! average vertices these copies are small; for a hub with millions of edges they exceed all other
-//! memory. Invariant: before vertices are loaded, memory is reserved for the copies of as many of
-//! the largest ones as all workers may hold at once.
+//! Loading, lending and writing a vertex each need a copy of the whole vertex. Copies of average
+//! vertices are small; those of a hub with millions of edges exceed all other memory. Invariant:
+//! before vertices are loaded, memory is reserved for the copies of as many of the largest ones as
+//! all workers may hold at once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,9 +1,9 @@
 //! Stores that stay after a run: a folder of vertices, and a manifest of their condition.
 //!
 //! Invariant: the manifest says [`Condition::Whole`] only while no run is under way, and after all
-//! its changes are durable. A folder that was not loaded to the end is loaded again. One that was
-//! left while it changed has vertices of different times; unless it is a `file` store, whose files
-//! survive a crash, it is not opened any more.
+//! changes are durable. A store that was not loaded to the end is loaded again. A store whose last
+//! run did not end has vertices of different times, and perhaps damaged files; only a `file` store,
+//! whose files survive a crash, is opened again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,8 +87,8 @@ impl KeptStore {
     /// `graph`.
     ///
     /// # Errors
-    /// [`Error::Usage`] if it is of another graph or has other properties, if its folder has other
-    /// files, and for a store that is not in a folder of brimful's own; corruption; I/O.
+    /// [`Error::Usage`] for the vertices of another graph or with other properties, for a folder
+    /// with other files, and for a store that is not in a folder of brimful's own; corruption; I/O.
     pub fn open(
         url: &str,
         schemes: &Schemes,
@@ -146,19 +146,21 @@ impl KeptStore {
     /// # Errors
     /// [`Error::Usage`] if the graph or a property differs.
     pub fn check(&self, graph: &Graph, properties: &[(&str, String)]) -> Result<()> {
-        let (found, path) = (&self.description, self.folder.path().display());
-        if found.fingerprint != graph.fingerprint() {
+        let (stored, path) = (&self.description, self.folder.path().display());
+        if stored.fingerprint != graph.fingerprint() {
             return Err(Error::Usage(format!(
-                "the vertices in {path} belong to an earlier state of the graph {}; name another folder",
-                found.graph.display()
+                "the vertices in {path} belong to an earlier state of the graph {}; name another \
+                 folder",
+                stored.graph.display()
             )));
         }
         for (name, value) in properties {
-            let known = found.properties().find(|(known, _)| known == name);
-            let known = known.map_or("none", |(_, value)| value);
-            if known != value {
+            let stored = stored.properties().find(|(stored, _)| stored == name);
+            let stored = stored.map_or("none", |(_, value)| value);
+            if stored != value {
                 return Err(Error::Usage(format!(
-                    "the vertices in {path} have {name} {known}, and the run has {value}; name another folder"
+                    "the vertices in {path} have {name} {stored}, and the run has {value}; name \
+                     another folder"
                 )));
             }
         }

@@ -23,7 +23,8 @@
 //! # use brimful_store::{Budget, Job, Resources};
 //! # use brimful_execution::{Failure, VertexOf, VertexProgram};
 //! # use brimful_vertices::{Edge, Loan};
-//! use brimful_execution::{Execution, ExecutionOptions, Loading, Partitioner, RunLimits, RunMode, Scheduler};
+//! use brimful_execution::{Execution, ExecutionOptions, Loading, Partitioner};
+//! use brimful_execution::{RunLimits, RunMode, Scheduler};
 //! use brimful_vertices::{Edges, MemoryStore};
 //!
 //! # struct Distances { source: u64 }
@@ -35,10 +36,18 @@
 //! #     fn initial(&self, id: &u64, _: &Edges<u64, f64>) -> Result<f64, Failure> {
 //! #         Ok(if *id == self.source { 0.0 } else { f64::INFINITY })
 //! #     }
-//! #     fn signal(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, f64>) -> Result<Option<f64>, Failure> {
+//! #     fn signal(
+//! #         &self,
+//! #         source: &VertexOf<Self>,
+//! #         edge: Edge<'_, u64, f64>,
+//! #     ) -> Result<Option<f64>, Failure> {
 //! #         Ok(source.state.is_finite().then(|| source.state + edge.data))
 //! #     }
-//! #     fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[f64]) -> Result<(), Failure> {
+//! #     fn collect(
+//! #         &self,
+//! #         vertex: &mut Loan<'_, VertexOf<Self>>,
+//! #         signals: &[f64],
+//! #     ) -> Result<(), Failure> {
 //! #         let least = signals.iter().fold(vertex.state, |least, signal| least.min(*signal));
 //! #         if least < vertex.state {
 //! #             vertex.state = least;
@@ -49,9 +58,10 @@
 //! let resources = Resources::new(Budget::new(64 << 20, 0), Arc::new(Job::new()), Some(2))?;
 //! let stores = vec![MemoryStore::new(&resources.budget)?, MemoryStore::new(&resources.budget)?];
 //! let mut loading = Loading::new(Distances { source: 1 }, Partitioner::Hash, stores, &resources)?;
-//! for (id, edges) in [(1, vec![(2, 1.0), (3, 3.0)]), (2, vec![(3, 1.0), (4, 10.0)]), (3, vec![(4, 2.0)]), (4, vec![])] {
-//!     loading.add(id, Edges::from_iter(edges))?;
-//! }
+//! loading.add(1, Edges::from_iter([(2, 1.0), (3, 3.0)]))?;
+//! loading.add(2, Edges::from_iter([(3, 1.0), (4, 10.0)]))?;
+//! loading.add(3, Edges::from_iter([(4, 2.0)]))?;
+//! loading.add(4, Edges::default())?;
 //! let mut execution = Execution::start(loading, &ExecutionOptions::default())?;
 //! let mode = RunMode::Asynchronous(Scheduler::default());
 //! assert_eq!(execution.run(mode, &RunLimits::default(), |_| Ok(false))?, Reason::NoChange);

@@ -181,7 +181,7 @@ fn room_for_result<T: Pod + Send>(
 ) -> Result<(ScratchArray<T>, Option<Reservation>)> {
     let (len, window) = (graph.connected() as usize, 1 << graph.description().interval_bits);
     if options.stores.schemes.place(options.stores.store)?.has_share() {
-        let folder = scratch_folder(graph, options.run.scratch.as_deref());
+        let folder = scratch_folder(graph, options.run.scratch_folder.as_deref());
         let states = ScratchArray::paged(len, window, &folder, &resources.job)?;
         return Ok((states.counted_as(Content::States), None));
     }
@@ -418,7 +418,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             signal_threshold: options.run.signal_threshold,
             collect_threshold: options.run.collect_threshold,
             lists: options.lists,
-            scratch: options.run.scratch.clone(),
+            scratch_folder: options.run.scratch_folder.clone(),
             share: options.run.share.clone(),
             has_fixed_stores: options.stores.are_fixed()?,
         };

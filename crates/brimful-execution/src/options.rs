@@ -52,7 +52,7 @@ pub struct ExecutionOptions {
     /// The location of the lists.
     pub lists: ListLocation,
     /// The folder for data that exceeds memory; `None`: the system's folder for temporary files.
-    pub scratch: Option<PathBuf>,
+    pub scratch_folder: Option<PathBuf>,
     /// The share of this process, if several processes make the run together; see
     /// [`crate::from_graph::start`].
     pub share: Option<Share>,

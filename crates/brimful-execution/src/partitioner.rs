@@ -84,25 +84,25 @@ pub(crate) struct Owners {
     /// The mailboxes that take in the signals to each partition of the execution.
     mailboxes: Vec<(usize, usize)>,
     /// The partitions of this process, which begin at partition `first`.
-    homes: Vec<(usize, usize)>,
+    own_places: Vec<(usize, usize)>,
     first: usize,
 }
 
 impl Owners {
     /// The owners of the partitions of an execution in one process.
-    pub(crate) fn new(homes: Vec<(usize, usize)>) -> Self {
-        Self { mailboxes: homes.clone(), homes, first: 0 }
+    pub(crate) fn new(own_places: Vec<(usize, usize)>) -> Self {
+        Self { mailboxes: own_places.clone(), own_places, first: 0 }
     }
 
     /// The owners of the partitions of this process, the first of which is `first`, and of relays
     /// for `partitions`. Workers have their relays behind their partitions.
     pub(crate) fn with_relays(
-        homes: Vec<(usize, usize)>,
+        own_places: Vec<(usize, usize)>,
         first: usize,
         (partitions, workers): (usize, usize),
     ) -> Self {
         let mut places = vec![0; workers];
-        for (worker, _) in &homes {
+        for (worker, _) in &own_places {
             places[*worker] += 1;
         }
         let relay = |partition: usize| {
@@ -110,7 +110,7 @@ impl Owners {
             places[worker] += 1;
             (worker, places[worker] - 1)
         };
-        Self { mailboxes: (0..partitions).map(relay).collect(), homes, first }
+        Self { mailboxes: (0..partitions).map(relay).collect(), own_places, first }
     }
 
     /// Partitions to which signals may go.
@@ -120,7 +120,7 @@ impl Owners {
 
     /// The partition of each mailbox of a worker.
     pub(crate) fn partitions_of(&self, worker: usize) -> impl Iterator<Item = usize> {
-        let own = self.homes.iter().zip(self.first..);
+        let own = self.own_places.iter().zip(self.first..);
         let mut places: BTreeMap<usize, usize> = BTreeMap::new();
         for ((owner, place), partition) in own.chain(self.mailboxes.iter().zip(0..)) {
             if *owner == worker {
@@ -138,15 +138,16 @@ impl Owners {
     /// Worker and place of the mailbox for signals to a partition.
     #[inline]
     pub(crate) fn mailbox(&self, partition: usize) -> Result<(usize, usize)> {
-        let found = self.mailboxes.get(partition).copied();
-        found.ok_or_else(|| no_element(partition, self.mailboxes.len(), "owner of partition"))
+        let owner = self.mailboxes.get(partition).copied();
+        owner.ok_or_else(|| no_element(partition, self.mailboxes.len(), "owner of partition"))
     }
 
     /// Worker and place of a partition of this process.
     #[inline]
-    pub(crate) fn home(&self, partition: usize) -> Result<(usize, usize)> {
-        let own = partition.checked_sub(self.first).and_then(|own| self.homes.get(own)).copied();
-        own.ok_or_else(|| no_element(partition, self.homes.len(), "partition of this process"))
+    pub(crate) fn own_place(&self, partition: usize) -> Result<(usize, usize)> {
+        let own =
+            partition.checked_sub(self.first).and_then(|own| self.own_places.get(own)).copied();
+        own.ok_or_else(|| no_element(partition, self.own_places.len(), "partition of this process"))
     }
 }
 
@@ -201,12 +202,12 @@ mod tests {
     #[test]
     fn mailboxes_know_their_partitions() {
         // Two workers: partitions 3 to 5 are here, and relays for all eight.
-        let homes = vec![(0, 0), (1, 0), (0, 1)];
-        let owners = Owners::with_relays(homes.clone(), 3, (8, 2));
+        let own_places = vec![(0, 0), (1, 0), (0, 1)];
+        let owners = Owners::with_relays(own_places.clone(), 3, (8, 2));
         let of = |owners: &Owners, worker| owners.partitions_of(worker).collect::<Vec<_>>();
         assert_eq!(of(&owners, 0), [3, 5, 0, 2, 4, 6]);
         assert_eq!(of(&owners, 1), [4, 1, 3, 5, 7]);
-        let alone = Owners::new(homes);
+        let alone = Owners::new(own_places);
         assert_eq!((of(&alone, 0), of(&alone, 1)), (vec![0, 2], vec![1]));
         let ranges = Partitioner::Range(vec![10_u64, 20]);
         assert_eq!([0, 1, 2, 3].map(|partition| ranges.first(partition)), [0, 10, 20, 0]);

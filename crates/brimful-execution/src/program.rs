@@ -23,17 +23,25 @@
 //!     fn delivery(&self) -> Delivery {
 //!         Delivery::Combined
 //!     }
-//!     fn combine(&self, held: &mut f64, signal: f64) -> Result<(), Failure> {
-//!         *held = held.min(signal);
+//!     fn combine(&self, waiting: &mut f64, signal: f64) -> Result<(), Failure> {
+//!         *waiting = waiting.min(signal);
 //!         Ok(())
 //!     }
 //!     fn initial(&self, id: &u64, _: &Edges<u64, f64>) -> Result<f64, Failure> {
 //!         Ok(if *id == self.source { 0.0 } else { f64::INFINITY })
 //!     }
-//!     fn signal(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, f64>) -> Result<Option<f64>, Failure> {
+//!     fn signal(
+//!         &self,
+//!         source: &VertexOf<Self>,
+//!         edge: Edge<'_, u64, f64>,
+//!     ) -> Result<Option<f64>, Failure> {
 //!         Ok(source.state.is_finite().then(|| source.state + edge.data))
 //!     }
-//!     fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[f64]) -> Result<(), Failure> {
+//!     fn collect(
+//!         &self,
+//!         vertex: &mut Loan<'_, VertexOf<Self>>,
+//!         signals: &[f64],
+//!     ) -> Result<(), Failure> {
 //!         let least = signals.iter().fold(vertex.state, |least, signal| least.min(*signal));
 //!         if least < vertex.state {
 //!             vertex.state = least;
@@ -102,10 +110,10 @@ pub trait VertexProgram: Sync {
         Delivery::Each
     }
 
-    /// Combines two signals to the same vertex; associative and commutative. Called for
-    /// [`Delivery::Combined`] only.
-    fn combine(&self, held: &mut Self::Signal, signal: Self::Signal) -> Result<(), Failure> {
-        let _ = (held, signal);
+    /// Combines a signal with the one that waits for the same vertex; associative and commutative.
+    /// Called for [`Delivery::Combined`] only.
+    fn combine(&self, waiting: &mut Self::Signal, signal: Self::Signal) -> Result<(), Failure> {
+        let _ = (waiting, signal);
         Err("the delivery combines signals, but the program has no combiner; implement `combine`"
             .into())
     }

@@ -114,18 +114,18 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let memory = resources
             .budget
             .reserve(each * count + packets, "for the lists of vertices that wait")?;
-        let folder = options.scratch.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = options.scratch_folder.clone().unwrap_or_else(std::env::temp_dir);
         let spill = Arc::new(SpillFile::new(&DiskFolder::new(folder), &resources.job)?);
 
         let edges: Vec<u64> = parts.iter().map(|(_, edges)| *edges).collect();
-        let homes = assign(&edges, workers);
+        let own_places = assign(&edges, workers);
         let mut stores: Vec<Vec<(usize, S)>> = (0..workers).map(|_| Vec::new()).collect();
-        for ((store, _), (worker, place)) in parts.into_iter().zip(&homes) {
+        for ((store, _), (worker, place)) in parts.into_iter().zip(&own_places) {
             element(&mut stores, *worker, "worker")?.push((*place, store));
         }
         let owners = match relays {
-            0 => Owners::new(homes),
-            _ => Owners::with_relays(homes, first, (relays, workers)),
+            0 => Owners::new(own_places),
+            _ => Owners::with_relays(own_places, first, (relays, workers)),
         };
         let worker = |(me, mut stores): (usize, Vec<(usize, S)>)| {
             stores.sort_by_key(|(place, _)| *place);
@@ -403,7 +403,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// # Errors
     /// Errors of its store.
     pub fn remove(&mut self, id: &P::Id) -> Result<bool> {
-        let (_, worker, place) = self.home(id)?;
+        let (_, worker, place) = self.locate(id)?;
         let store = element(&mut worker.stores, place, "store")?;
         Ok(store.remove(id)?)
     }
@@ -413,14 +413,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// # Errors
     /// Errors of spilling.
     pub fn request_collect(&mut self, id: &P::Id) -> Result<()> {
-        let (program, worker, place) = self.home(id)?;
+        let (program, worker, place) = self.locate(id)?;
         element(&mut worker.context.mailboxes, place, "mailbox")?.request(program, id)
     }
 
     /// The program, the worker of a vertex, and the place of its partition there.
-    fn home(&mut self, id: &P::Id) -> Result<(&P, &mut Worker<P, S>, usize)> {
+    fn locate(&mut self, id: &P::Id) -> Result<(&P, &mut Worker<P, S>, usize)> {
         let partition = self.partitioner.partition(id, &mut Vec::new(), self.owners.count());
-        let (worker, place) = self.owners.home(partition)?;
+        let (worker, place) = self.owners.own_place(partition)?;
         let worker = element(&mut self.workers, worker, "worker")?;
         let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
         Ok((&self.program, worker, place))

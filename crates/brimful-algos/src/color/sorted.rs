@@ -140,7 +140,7 @@ impl<'r> Run<'r> {
     fn numbers(&self, resident: bool) -> Result<ScratchArray<u32>> {
         let (graph, resources) = (self.graph, self.resources);
         let shape = (graph.connected() as usize, 1 << graph.forward().interval_bits());
-        Ok(RunOptions::default().scratch(resident, shape, graph, resources)?)
+        Ok(RunOptions::default().scratch_array(resident, shape, graph, resources)?)
     }
 
     /// Calls `vertex(vertex, degree)` for every vertex with edges. Self-loops do not count.

@@ -131,8 +131,12 @@ impl<'r> ListBudget<'r> {
                 push(&mut Links { writer })
             })?;
         let len = sorter.len() as usize;
-        let entries =
-            RunOptions::default().scratch(is_resident, (len, BATCH), self.graph, resources)?;
+        let entries = RunOptions::default().scratch_array(
+            is_resident,
+            (len, BATCH),
+            self.graph,
+            resources,
+        )?;
         let bytes = if is_resident { len as u64 * ENTRY_BYTES } else { 0 };
         self.bytes.set(free_bytes - bytes);
         let reservation = ListReservation { bytes, free_bytes: &self.bytes };

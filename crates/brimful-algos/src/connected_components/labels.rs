@@ -53,8 +53,8 @@ pub(crate) fn least_of_sets<L: Label, S: Pod + Send + Sync>(
     resources.share(windows, |window, (): &mut ()| -> Result<()> {
         let start = window * WINDOW;
         let fill = |states: &mut [S]| {
-            for (at, found) in states.iter_mut().enumerate() {
-                *found = state((start + at) as u32, &least);
+            for (at, out) in states.iter_mut().enumerate() {
+                *out = state((start + at) as u32, &least);
             }
         };
         out.overwrite(window, &mut Vec::new(), fill)?;

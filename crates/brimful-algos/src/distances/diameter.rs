@@ -62,8 +62,8 @@ struct Component<'s, 'g> {
 
 impl Component<'_, '_> {
     fn contains(&self, vertex: u64) -> bool {
-        let known = |levels: &Vec<u16>| levels.get(vertex as usize) != Some(&UNREACHED);
-        self.levels.iter().all(known)
+        let is_reached = |levels: &Vec<u16>| levels.get(vertex as usize) != Some(&UNREACHED);
+        self.levels.iter().all(is_reached)
     }
 
     /// Computes the eccentricities of vertices within the component, along edges or against them,

@@ -82,12 +82,12 @@ impl Needs {
         let (lists, numbers) = (self.lists(setting.limit), setting.extent.vertices * ENTRY);
         let needed = self.minimum - self.lists.start + lists;
         // Building a missing index may take more.
-        let least = setting.of_others([self.minimum, needed, numbers, 0], Steps::exactly(1));
+        let least = setting.forecast_other([self.minimum, needed, numbers, 0], Steps::exactly(1));
         Forecast {
             minimum_bytes: least.minimum_bytes,
             in_memory_bytes: least.minimum_bytes,
             memory_bytes: needed,
-            ..setting.of_scans((needed, numbers), numbers, 1 + self.lists.end.div_ceil(lists))
+            ..setting.forecast_scans((needed, numbers), numbers, 1 + self.lists.end.div_ceil(lists))
         }
     }
 }
@@ -129,10 +129,10 @@ pub(super) fn cores(
             true
         })
     })?;
-    if let Some(found) = left.iter().find(|left| u64::from(**left) > extent.longest_list) {
+    if let Some(degree) = left.iter().find(|left| u64::from(**left) > extent.longest_list) {
         let longest = extent.longest_list;
         let what =
-            format!("no vertex should have more than {longest} neighbors, but one has {found}");
+            format!("no vertex should have more than {longest} neighbors, but one has {degree}");
         return Err(StoreError::corrupt(graph.path(), 0, what).into());
     }
     let mut peeling = Peeling::new(left, (lists / ENTRY) as usize, STACK);
@@ -167,8 +167,8 @@ struct Peeling {
     left: HugeArray<u32>,
     /// The place of the list of each vertex in `lists`.
     places: HugeArray<u32>,
-    /// Lists of neighbors in the order of their vertices, each after its length. There is a place for
-    /// each neighbor that remained when the list was chosen.
+    /// Lists of neighbors in the order of their vertices, each after its length. A list has a place
+    /// for each neighbor that remained when the list was chosen.
     lists: HugeArray<u32>,
     /// All vertices from this one on are removed.
     end: usize,

@@ -113,24 +113,11 @@ impl<'a, G: Gather> GatherRun<'a, G> {
     ) -> Result<Self> {
         let weighted = options.weighted;
         let borrowed = present(graph, program.indexes());
-        let files: Vec<Arc<ShardFile>> = borrowed.iter().copied().map(Arc::clone).collect();
         let division = options.share.as_ref().map(|share| Division::new(share, graph, &borrowed));
         let owned = division.as_ref().map_or(0..graph.intervals() as usize, Division::owned);
-        let state = size_of::<G::State>() as u64;
-        let message = division.as_ref().map_or(0, |division| division.message_bytes(state));
-        let memory = division.as_ref().map_or(0, |division| division.exchange_bytes(state));
-        let (workers, budget) = (resources.workers() as u64, &resources.budget);
         let extent = Extent::of_shards(graph, &borrowed, weighted);
-        let needs = GatherNeeds::of(program);
-        let (needs, shared) =
-            needs_of_exchange(needs, message, memory, &extent, workers, budget.limit());
-        let plan = GatherPlan::new(&needs, &extent, workers, budget)?;
-        if shared < memory {
-            log_unshared("states", memory);
-        }
-        if let Some(division) = division.as_ref().filter(|_| shared > 0) {
-            division.share_memory(state)?;
-        }
+        let plan = plan_with_exchange::<G>(&extent, program, division.as_ref(), resources)?;
+        let files: Vec<Arc<ShardFile>> = borrowed.into_iter().map(Arc::clone).collect();
         let shards = Shards::new(graph, files, weighted, plan.pinned_bytes, &owned);
         let (lengths, longest) = measure(&shards, &owned, plan, graph, options, resources)?;
         if longest > extent.longest_list {
@@ -151,10 +138,9 @@ impl<'a, G: Gather> GatherRun<'a, G> {
             Some(lengths) => Some(UnpackedLists::new(&shards, &owned, lengths, resources)?),
             None => None,
         };
-        let states = || {
-            Ok::<_, Error>(
-                options.array(plan.resident, graph, resources)?.counted_as(Content::States),
-            )
+        let states = || -> Result<_> {
+            let states = options.vertex_array(plan.resident, graph, resources)?;
+            Ok(states.counted_as(Content::States))
         };
         let globals = Globals {
             vertices: graph.vertices(),
@@ -185,6 +171,85 @@ impl<'a, G: Gather> GatherRun<'a, G> {
             durations: Durations::default(),
         })
     }
+
+    /// Gathers the items of superstep `number`; returns their figures.
+    fn gather_items(&mut self, number: u64) -> Result<Vec<GatherFigures>> {
+        let (context, current) = (&self.context, &mut self.current);
+        // Processes choose among their own vertices.
+        let is_divided = context.division.is_some();
+        match (&mut self.next, &context.unpacked) {
+            (None, _)
+                if number > 1 && self.items.len() > 1 && !is_divided && context.can_choose() =>
+            {
+                Ok(vec![context.most_urgent(current)?])
+            }
+            (Some(next), Some(lists)) => {
+                let changes = match self.knows_previous && !G::READS_GLOBALS {
+                    true => context.changes(next, &current.states),
+                    false => None,
+                };
+                let windows = next.windows();
+                let gather = |index: usize, buffers: &mut GatherBuffers<G>| {
+                    let (targets, changes) = (self.items[index].clone(), changes.as_ref());
+                    context
+                        .gather_unpacked_item(lists, changes, targets, current, &windows, buffers)
+                };
+                context.resources.share(self.items.len(), gather)
+            }
+            (next, _) => gather_in_groups(context, current, next.as_mut(), &self.items),
+        }
+    }
+}
+
+/// Gathers `items` and makes lists for them. Items of a program that settles form groups, one item
+/// for each thread; a group sees the new states of earlier ones.
+fn gather_in_groups<G: Gather>(
+    context: &GatherContext<'_, G>,
+    current: &mut GatherState<G>,
+    mut next: Option<&mut ScratchArray<G::State>>,
+    items: &[Range<usize>],
+) -> Result<Vec<GatherFigures>> {
+    let group_len = if G::SETTLES { context.resources.workers() } else { items.len() };
+    let mut steps = Vec::with_capacity(items.len());
+    for items in items.chunks(group_len.max(1)) {
+        let windows = next.as_mut().map(|next| next.windows());
+        let gather = |index: usize, buffers: &mut GatherBuffers<G>| {
+            context.gather_item(items[index].clone(), current, windows.as_ref(), buffers)
+        };
+        let gathered = context.resources.share(items.len(), gather)?;
+        drop(windows);
+        let visible = current.states.windows();
+        for ((step, states), targets) in gathered.into_iter().zip(items) {
+            steps.push(step);
+            visible.write(targets.start, &states)?;
+        }
+    }
+    Ok(steps)
+}
+
+/// The plan of a run. The processes of a divided run share memory for their exchange if the budget
+/// has room for that.
+fn plan_with_exchange<G: Gather>(
+    extent: &Extent,
+    program: &G,
+    division: Option<&Division>,
+    resources: &Resources,
+) -> Result<GatherPlan> {
+    let state_bytes = size_of::<G::State>() as u64;
+    let message = division.map_or(0, |division| division.message_bytes(state_bytes));
+    let memory = division.map_or(0, |division| division.exchange_bytes(state_bytes));
+    let (workers, budget) = (resources.workers() as u64, &resources.budget);
+    let needs = GatherNeeds::of(program);
+    let (needs, shared) =
+        needs_of_exchange(needs, message, memory, extent, workers, budget.limit());
+    let plan = GatherPlan::new(&needs, extent, workers, budget)?;
+    if shared < memory {
+        log_unshared("states", memory);
+    }
+    if let Some(division) = division.filter(|_| shared > 0) {
+        division.share_memory(state_bytes)?;
+    }
+    Ok(plan)
 }
 
 impl<G: Gather> Supersteps for GatherRun<'_, G> {
@@ -204,68 +269,16 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
 
     /// Gathers every vertex that may change, once.
     fn superstep(&mut self) -> Result<(Traversal, u64)> {
-        let (context, current) = (&self.context, &mut self.current);
+        let context = &self.context;
         if self.items.is_empty() || G::SETTLES {
-            self.items = context.cut(&current.states)?;
+            self.items = context.cut(&self.current.states)?;
         }
-        let number = current.globals.superstep + 1;
+        let number = self.current.globals.superstep + 1;
         context.resources.job.begin(format!("superstep {number}"), context.graph.connected());
-        let steps = match &mut self.next {
-            // Processes choose among their own vertices.
-            None if number > 1
-                && self.items.len() > 1
-                && context.division.is_none()
-                && context.can_choose() =>
-            {
-                vec![context.most_urgent(current)?]
-            }
-            Some(next) if let Some(lists) = &context.unpacked => {
-                let changes = match self.knows_previous && !G::READS_GLOBALS {
-                    true => context.changes(next, &current.states),
-                    false => None,
-                };
-                let windows = next.windows();
-                let gather = |index: usize, buffers: &mut GatherBuffers<G>| {
-                    let targets = self.items[index].clone();
-                    context.gather_unpacked_item(
-                        lists,
-                        changes.as_ref(),
-                        targets,
-                        current,
-                        &windows,
-                        buffers,
-                    )
-                };
-                context.resources.share(self.items.len(), gather)?
-            }
-            next => {
-                // Items of programs that settle see the new states of earlier items.
-                let at_once =
-                    if G::SETTLES { context.resources.workers() } else { self.items.len() };
-                let mut steps = Vec::new();
-                for items in self.items.chunks(at_once.max(1)) {
-                    let windows = next.as_mut().map(ScratchArray::windows);
-                    let gather = |index: usize, buffers: &mut GatherBuffers<G>| {
-                        context.gather_item(
-                            items[index].clone(),
-                            current,
-                            windows.as_ref(),
-                            buffers,
-                        )
-                    };
-                    let gathered = context.resources.share(items.len(), gather)?;
-                    drop(windows);
-                    let visible = current.states.windows();
-                    for ((step, states), targets) in gathered.into_iter().zip(items) {
-                        steps.push(step);
-                        visible.write(targets.start, &states)?;
-                    }
-                }
-                steps
-            }
-        };
+        let steps = self.gather_items(number)?;
+        let context = &self.context;
         let aggregates = match &self.next {
-            Some(next) => context.aggregates(&current.states, next, context.owned.clone())?,
+            Some(next) => context.aggregates(&self.current.states, next, context.owned.clone())?,
             None => Vec::new(),
         };
         let mut figures = GatherFigures::default();
@@ -328,7 +341,7 @@ fn measure(
     options: &RunOptions,
     resources: &Resources,
 ) -> Result<(ScratchArray<u32>, u64)> {
-    let mut lengths = options.array(plan.resident, graph, resources)?;
+    let mut lengths = options.vertex_array(plan.resident, graph, resources)?;
     resources.job.begin("measure lists", owned.len() as u64);
     let windows = lengths.windows();
     let longest =

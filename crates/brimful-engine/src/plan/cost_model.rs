@@ -70,17 +70,17 @@ impl CostModel {
                     continue;
                 }
                 dense.decode += u64::from(segment.edges);
-                let (mut found, mut done) = (0, 0);
+                let (mut wanted_blocks, mut done) = (0, 0);
                 for source in within(&sample, segment) {
                     let offset = (source - segment.first_source) as u32;
                     let blocks = directories[*file].find(index, done, offset);
-                    found += u64::from(blocks.end.saturating_sub(blocks.start.max(done)));
+                    wanted_blocks += u64::from(blocks.end.saturating_sub(blocks.start.max(done)));
                     done = done.max(blocks.end);
                 }
-                let found = (found * step as u64).min(u64::from(segment.blocks));
-                blocks += found;
+                let wanted_blocks = (wanted_blocks * step as u64).min(u64::from(segment.blocks));
+                blocks += wanted_blocks;
                 let (looked_for, single) = &mut units[*file][shards.unit(index)];
-                *looked_for += found;
+                *looked_for += wanted_blocks;
                 *single &= !segment.packing.compressed;
             }
         }

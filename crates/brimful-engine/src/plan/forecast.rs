@@ -170,7 +170,7 @@ impl<'e> Setting<'e> {
     ///
     /// # Errors
     /// Errors of the plan, except for a budget below the minimum.
-    pub fn of_program(
+    pub fn forecast_program(
         &self,
         needs: &Needs,
         first_indexes: usize,
@@ -233,7 +233,7 @@ impl<'e> Setting<'e> {
     ///
     /// # Errors
     /// Errors of the plan, except for a budget below the minimum.
-    pub fn of_lists(&self, needs: &GatherNeeds, steps: Steps) -> Result<Forecast> {
+    pub fn forecast_gather(&self, needs: &GatherNeeds, steps: Steps) -> Result<Forecast> {
         let (extent, workers) = (self.extent, self.workers as u64);
         let whole = Part { vertices: extent.vertices, edges: extent.edges() };
         let exchange =
@@ -290,7 +290,7 @@ impl<'e> Setting<'e> {
 
     /// The forecast of `passes` scans with arrays of the given bytes during and after the scans;
     /// `result_bytes` of them stay.
-    pub fn of_scans(
+    pub fn forecast_scans(
         &self,
         (scanning, after): (u64, u64),
         result_bytes: u64,
@@ -315,7 +315,7 @@ impl<'e> Setting<'e> {
 
     /// The forecast of a run that is not over shards or lists, without bytes moved and time. The
     /// four numbers are bytes: smallest budget, memory, result and scratch files.
-    pub fn of_others(
+    pub fn forecast_other(
         &self,
         [minimum, memory, result, scratch]: [u64; 4],
         steps: Steps,

@@ -49,7 +49,7 @@ pub struct RunOptions {
     pub weighted: bool,
     /// The folder for arrays that exceed the budget; `None`: next to the graph if that is writable,
     /// else the system's folder for temporary files.
-    pub scratch: Option<PathBuf>,
+    pub scratch_folder: Option<PathBuf>,
     /// Checkpoint and resume options; `None`: no checkpoints.
     pub checkpoints: Option<CheckpointOptions>,
     /// The share of this process, if several make the run; `None`: it makes the whole run.
@@ -67,7 +67,7 @@ impl Default for RunOptions {
             traversal: TraversalMode::Auto,
             asynchronous: false,
             weighted: false,
-            scratch: None,
+            scratch_folder: None,
             checkpoints: None,
             share: None,
         }
@@ -84,8 +84,8 @@ impl RunOptions {
         graph: &Graph,
         make: impl Fn(&dyn Folder) -> brimful_store::Result<T>,
     ) -> Result<T> {
-        if let Some(scratch) = &self.scratch {
-            return Ok(make(&DiskFolder::new(scratch))?);
+        if let Some(folder) = &self.scratch_folder {
+            return Ok(make(&DiskFolder::new(folder))?);
         }
         // A graph may be read-only, or removed while it is open; a folder that the user named has
         // no substitute.
@@ -99,14 +99,14 @@ impl RunOptions {
 
     /// An array of one record per vertex with edges, in memory or in scratch; its windows are the
     /// intervals.
-    pub(crate) fn array<T: Pod + Send>(
+    pub(crate) fn vertex_array<T: Pod + Send>(
         &self,
         resident: bool,
         graph: &Graph,
         resources: &Resources,
     ) -> Result<ScratchArray<T>> {
         let window = 1 << graph.description().interval_bits;
-        self.scratch(resident, (graph.connected() as usize, window), graph, resources)
+        self.scratch_array(resident, (graph.connected() as usize, window), graph, resources)
     }
 
     /// An array of `len` records in windows of `window`, in memory if it is `resident`, else in
@@ -114,7 +114,7 @@ impl RunOptions {
     ///
     /// # Errors
     /// I/O.
-    pub fn scratch<T: Pod + Send>(
+    pub fn scratch_array<T: Pod + Send>(
         &self,
         resident: bool,
         (len, window): (usize, usize),
@@ -157,15 +157,15 @@ impl RunOptions {
     /// Refuses options that a program over neighbor lists does not support; `settles` is its
     /// [`crate::Gather::SETTLES`].
     pub(crate) fn check_gather(&self, settles: bool) -> Result<()> {
-        let given = [
+        let options = [
             (self.signal_threshold.is_some(), "a signal threshold"),
             (self.collect_threshold.is_some(), "a collect threshold"),
             (self.traversal != TraversalMode::Auto, "the choice of a traversal"),
             (self.asynchronous, "the asynchronous mode"),
         ];
-        if let Some((_, what)) = given.iter().find(|(given, _)| *given) {
+        if let Some((_, option)) = options.iter().find(|(is_set, _)| *is_set) {
             return Err(Error::Usage(format!(
-                "{what} does not apply to a program over neighbor lists; leave it out"
+                "{option} does not apply to a program over neighbor lists; leave it out"
             )));
         }
         if self.share.is_some() {
@@ -221,8 +221,8 @@ impl RunOptions {
                 "only an asynchronous idempotent program without an aggregate can be ordered"
             );
         }
-        let given = [self.signal_threshold, self.collect_threshold];
-        if given.iter().flatten().any(|threshold| threshold.is_nan()) {
+        let thresholds = [self.signal_threshold, self.collect_threshold];
+        if thresholds.iter().flatten().any(|threshold| threshold.is_nan()) {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         if self.asynchronous && (!P::ASYNCHRONOUS || P::MODE == Mode::Delta) {
@@ -232,7 +232,7 @@ impl RunOptions {
         if self.share.is_some() {
             self.check_divided()?;
         }
-        if P::MODE == Mode::Full && given.iter().any(Option::is_some) {
+        if P::MODE == Mode::Full && thresholds.iter().any(Option::is_some) {
             let what = "this program signals everything in every superstep, so a threshold does \
                         not apply; leave it out";
             return Err(Error::Usage(what.into()));

@@ -230,7 +230,7 @@ const TOP_ROWS: u64 = 1 << 17;
 pub(super) struct BestRows<R> {
     left: u64,
     /// The next rows, the first one last.
-    found: Vec<R>,
+    next: Vec<R>,
     /// The last row found.
     after: Option<R>,
 }
@@ -238,7 +238,7 @@ pub(super) struct BestRows<R> {
 impl<R: Copy> BestRows<R> {
     /// The `count` best rows.
     pub(super) fn new(count: u64) -> Self {
-        Self { left: count, found: Vec::new(), after: None }
+        Self { left: count, next: Vec::new(), after: None }
     }
 
     /// Returns the next rows, at most `most`; `None` at the end. `find` takes a row and a count,
@@ -248,15 +248,15 @@ impl<R: Copy> BestRows<R> {
         most: usize,
         find: impl FnOnce(Option<R>, usize) -> Result<Vec<R>>,
     ) -> Result<Option<impl Iterator<Item = R>>> {
-        if self.found.is_empty() && self.left > 0 {
+        if self.next.is_empty() && self.left > 0 {
             let wanted = self.left.min(TOP_ROWS);
-            self.found = find(self.after, wanted as usize)?;
+            self.next = find(self.after, wanted as usize)?;
             // Fewer rows than wanted are the last ones.
-            self.left = if (self.found.len() as u64) < wanted { 0 } else { self.left - wanted };
-            self.after = self.found.first().copied();
+            self.left = if (self.next.len() as u64) < wanted { 0 } else { self.left - wanted };
+            self.after = self.next.first().copied();
         }
-        let first = self.found.len().saturating_sub(most);
-        Ok((!self.found.is_empty()).then(|| self.found.drain(first..).rev()))
+        let first = self.next.len().saturating_sub(most);
+        Ok((!self.next.is_empty()).then(|| self.next.drain(first..).rev()))
     }
 }
 

@@ -108,7 +108,7 @@ impl<'a, P: Program> RunContext<'a, P> {
 
     /// As [`RunOptions::array`].
     pub(super) fn array<T: Pod + Send>(&self, resident: bool) -> Result<ScratchArray<T>> {
-        self.options.array(resident, self.graph, self.resources)
+        self.options.vertex_array(resident, self.graph, self.resources)
     }
 
     pub(super) fn read_degrees(&self) -> Result<Degrees> {

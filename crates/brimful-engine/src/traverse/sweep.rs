@@ -139,10 +139,10 @@ impl<P: Program> Sweep<'_, P> {
     }
 
     /// Calls `visit` for every interval of every item, from all threads, until it returns false.
-    fn visit(
-        &self,
-        visit: impl Fn(&Worker<'_, P>, &Item, &mut IntervalSegments<'_, '_, P>) -> Result<bool> + Sync,
-    ) -> Result<Swept> {
+    fn visit<F>(&self, visit: F) -> Result<Swept>
+    where
+        F: Fn(&Worker<'_, P>, &Item, &mut IntervalSegments<'_, '_, P>) -> Result<bool> + Sync,
+    {
         let shared = Shared {
             next: AtomicUsize::new(0),
             signals: AtomicU64::new(0),

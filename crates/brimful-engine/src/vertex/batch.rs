@@ -15,8 +15,9 @@ use crate::vertex::program::{
 };
 use crate::vertex::turn::{Partial, Thresholds, Turn};
 
-/// Lets vertices take a turn; `list` appends the vertices of a range of `states`.
-pub(crate) fn take_turns<P: Program>(
+/// Calls the program for the vertices of `states`, a batch at a time; `list` appends the vertices
+/// of a range of `states`.
+pub(crate) fn process_in_batches<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,
     states: &mut [P::State],
@@ -78,7 +79,7 @@ pub(crate) fn collect_target_sums<P: Program>(
         let list = |range: Range<usize>, vertices: &mut Vec<Vertex>| {
             vertices.extend(target_sums[range].iter().map(|(at, _)| vertex(*at)));
         };
-        take_turns(
+        process_in_batches(
             batched,
             Turn::Collect(&sums),
             &mut target_states,
@@ -102,7 +103,7 @@ pub(crate) fn collect_target_sums<P: Program>(
 ///
 /// # Errors
 /// Errors of [`Batched::vertices`].
-pub fn take_turn<P: Program>(
+pub fn process_vertices<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,
     vertices: &[Vertex],
@@ -111,6 +112,6 @@ pub fn take_turn<P: Program>(
 ) -> Result<P::Aggregate> {
     let mut partial = Partial::default();
     let list = |range: Range<usize>, out: &mut Vec<Vertex>| out.extend(&vertices[range]);
-    take_turns(batched, turn, states, signals, &list, globals, thresholds, &mut partial)?;
+    process_in_batches(batched, turn, states, signals, &list, globals, thresholds, &mut partial)?;
     Ok(partial.aggregate)
 }

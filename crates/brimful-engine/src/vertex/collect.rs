@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::traverse::frontier::ACTIVITY_BITS;
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::attributes::VertexAttributes;
-use crate::vertex::batch::take_turns;
+use crate::vertex::batch::process_in_batches;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
 use crate::vertex::turn::{Partial, Thresholds, Turn};
@@ -191,7 +191,7 @@ impl<P: Program> Collector<'_, P> {
                 let list = |range: Range<usize>, out: &mut Vec<Vertex>| {
                     interval_degrees.list(start, external, range, out);
                 };
-                take_turns(
+                process_in_batches(
                     batched,
                     turn,
                     states,

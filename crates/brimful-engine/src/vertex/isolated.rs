@@ -8,7 +8,7 @@ use brimful_graph::Graph;
 
 use crate::error::Result;
 use crate::vertex::aggregate::Aggregate;
-use crate::vertex::batch::take_turn;
+use crate::vertex::batch::process_vertices;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Globals, Mode, Program, Vertex};
 use crate::vertex::turn::{Thresholds, Turn};
@@ -40,7 +40,7 @@ pub(crate) fn evolve<P: Program>(
             if state.is_some() { Turn::Collect(&[P::Combiner::IDENTITY][..]) } else { Turn::First };
         let mut states = [state.unwrap_or_else(bytemuck::Zeroable::zeroed)];
         let arrays = (&mut states[..], &mut [P::Combiner::SILENCE][..]);
-        let part = take_turn(batched, turn, &[vertex], arrays, (globals, thresholds))?;
+        let part = process_vertices(batched, turn, &[vertex], arrays, (globals, thresholds))?;
         *state = Some(states[0]);
         return Ok(part.times(count));
     }

@@ -80,15 +80,16 @@ fn forge(bytes: &mut Vec<u8>, random: &mut Random) {
 
 /// Runs on the graph end: nothing panics, and every error is one of its files.
 fn assert_ends(case: &Case, files: &Files, what: &str, most: usize) {
-    let known = |kind| matches!(kind, ErrorKind::Corrupt | ErrorKind::Input | ErrorKind::Budget);
+    let is_expected =
+        |kind| matches!(kind, ErrorKind::Corrupt | ErrorKind::Input | ErrorKind::Budget);
     match case.examine(files, what, most) {
-        Err(error) => assert!(known(error.kind()), "{}: {what}: {error}", case.name),
+        Err(error) => assert!(is_expected(error.kind()), "{}: {what}: {error}", case.name),
         Ok((verified, answers)) => {
             if let Err(error) = verified {
-                assert!(known(error.kind()), "{}: {what}: {error}", case.name);
+                assert!(is_expected(error.kind()), "{}: {what}: {error}", case.name);
             }
             for error in answers.iter().filter_map(|answer| answer.as_ref().err()) {
-                assert!(known(error.kind()), "{}: {what}: {error}", case.name);
+                assert!(is_expected(error.kind()), "{}: {what}: {error}", case.name);
             }
         }
     }

@@ -27,7 +27,8 @@ macro_rules! plain_field {
                 out.extend_from_slice(bytemuck::bytes_of(self));
             }
             fn read(input: &mut &[u8]) -> Option<Self> {
-                brimful_vertices::field::take(input, size_of::<Self>()).map(bytemuck::pod_read_unaligned)
+                brimful_vertices::field::take(input, size_of::<Self>())
+                    .map(bytemuck::pod_read_unaligned)
             }
         }
         impl<$($of)*> serde::Serialize for $name {
@@ -45,7 +46,7 @@ macro_rules! plain_field {
 }
 pub(crate) use plain_field;
 plain_field! { Tagged [] {
-    // Weights and directions apart, so that those of each kind are packed together.
+    // Weights and directions stand apart, so that values of one kind are packed together.
     fn write_list(values: &[Self], out: &mut Vec<u8>) {
         f64::write_list(&values.iter().map(|one| one.weight).collect::<Vec<_>>(), out);
         u8::write_list(&values.iter().map(|one| one.direction).collect::<Vec<_>>(), out);
@@ -54,7 +55,8 @@ plain_field! { Tagged [] {
         let (mut weights, mut directions) = (Vec::new(), Vec::new());
         f64::read_list(count, input, &mut weights)?;
         u8::read_list(count, input, &mut directions)?;
-        values.extend(weights.into_iter().zip(directions).map(|(weight, direction)| Self { weight, direction }));
+        let pairs = weights.into_iter().zip(directions);
+        values.extend(pairs.map(|(weight, direction)| Self { weight, direction }));
         Some(())
     }
 } }

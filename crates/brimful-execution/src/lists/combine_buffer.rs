@@ -14,13 +14,13 @@ use crate::program::VertexProgram;
 /// A signal to a vertex.
 pub type SignalTo<P> = (<P as VertexProgram>::Id, <P as VertexProgram>::Signal);
 
-/// The reason for which a vertex waits.
+/// The work that waits for a vertex.
 enum Waiting<S> {
-    /// None: it was taken out.
+    /// Nothing: the vertex was taken out.
     Nothing,
-    /// A collect was requested, and no signal arrived.
+    /// A requested collect, without signals.
     Collect,
-    /// Its signals, combined.
+    /// The combined signals.
     Signal(S),
 }
 
@@ -37,7 +37,7 @@ impl<S> Waiting<S> {
     }
 }
 
-/// A vertex, and the reason for which it waits.
+/// A vertex, and the work that waits for it.
 type Entry<P> = (<P as VertexProgram>::Id, Waiting<<P as VertexProgram>::Signal>);
 
 /// A vertex that is taken out, with its signal if it received one.
@@ -53,7 +53,7 @@ pub(super) struct CombineBuffer<P: VertexProgram> {
     /// Heap bytes of ids and signals.
     heap_bytes: usize,
     /// Key and entry of each signal of a batch.
-    found: Vec<(Key, Option<u32>)>,
+    look_ups: Vec<(Key, Option<u32>)>,
     /// The open generation, by ascending ids, and its bytes; `None` if none is open.
     open: Option<(std::vec::IntoIter<Entry<P>>, usize)>,
 }
@@ -71,7 +71,7 @@ impl<P: VertexProgram> CombineBuffer<P> {
             entries: Vec::new(),
             len: 0,
             heap_bytes: 0,
-            found: Vec::new(),
+            look_ups: Vec::new(),
             open: None,
         }
     }
@@ -109,16 +109,16 @@ impl<P: VertexProgram> CombineBuffer<P> {
     /// [`Error::Program`] of a combiner that fails.
     pub(super) fn add(&mut self, program: &P, signals: &mut Vec<SignalTo<P>>) -> Result<u64> {
         self.prepare();
-        let Self { places, entries, len, heap_bytes, found, .. } = self;
+        let Self { places, entries, len, heap_bytes, look_ups, .. } = self;
         // The look-ups are independent, so their waits for memory overlap.
-        found.clear();
-        found.extend(signals.iter().map(|(id, _)| {
+        look_ups.clear();
+        look_ups.extend(signals.iter().map(|(id, _)| {
             let key = places.key(id);
             (key, find::<P>(places, entries, key, id))
         }));
         let (mut combined, mut last) = (0, 0);
         let done = catch(|| {
-            for ((id, signal), (key, place)) in signals.drain(..).zip(&*found) {
+            for ((id, signal), (key, place)) in signals.drain(..).zip(&*look_ups) {
                 // The target may have arrived in this batch.
                 let Some(place) = place.or_else(|| find::<P>(places, entries, *key, &id)) else {
                     places.insert(*key, entries.len() as u32, |at| &entries[at as usize].0);
@@ -129,10 +129,10 @@ impl<P: VertexProgram> CombineBuffer<P> {
                 };
                 last = place as usize;
                 match &mut entries[last].1 {
-                    Waiting::Signal(held) => {
-                        let before = held.heap_bytes();
-                        program.combine(held, signal)?;
-                        *heap_bytes = *heap_bytes + held.heap_bytes() - before;
+                    Waiting::Signal(waiting) => {
+                        let before = waiting.heap_bytes();
+                        program.combine(waiting, signal)?;
+                        *heap_bytes = *heap_bytes + waiting.heap_bytes() - before;
                         combined += 1;
                     }
                     other => {

@@ -47,7 +47,7 @@ fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Res
     Ok(())
 }
 
-/// Does the same as `through` with ids.
+/// Sends ids, then takes them out, as `through` does with messages.
 fn ids_through(folder: &FaultFolder, all: &mut Collected) -> Result<()> {
     let file = Arc::new(SpillFile::new(folder, &Arc::new(Job::new()))?);
     let mut list = IdSet::<u64>::new(0, &file);

@@ -110,8 +110,8 @@ fn reserve_one<T>(list: &mut Vec<T>) -> usize {
 
 /// Appends a message to a packet.
 ///
-/// `target` is the [key](Id::write_key) of its target. `source`, with the number among parallel edges, is
-/// given for [`Delivery::LatestPerEdge`].
+/// `target` is the [key](Id::write_key) of the target. Only [`Delivery::LatestPerEdge`] needs
+/// `source`, with the number of the edge among parallel ones.
 pub fn write_message<P: VertexProgram>(
     target: &[u8],
     source: Option<(&P::Id, u32)>,
@@ -199,12 +199,12 @@ fn next_message<'p>(packet: &mut &'p [u8]) -> Result<(&'p [u8], &'p [u8])> {
 fn combine_messages<P: VertexProgram>(
     program: &P,
     key: &[u8],
-    held: &[u8],
+    waiting: &[u8],
     new: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let combined = catch(|| {
-        let mut signal: P::Signal = read(held)?;
+        let mut signal: P::Signal = read(waiting)?;
         program.combine(&mut signal, read(new)?)?;
         Ok(signal)
     });
@@ -319,8 +319,8 @@ impl<P: VertexProgram> Mailbox<P> {
         message.clear();
         id.write_key(&mut key);
         signal.write(&mut message);
-        let combine = |held: &[u8], new: &[u8], out: &mut Vec<u8>| {
-            combine_messages(program, &key, held, new, out)
+        let combine = |waiting: &[u8], new: &[u8], out: &mut Vec<u8>| {
+            combine_messages(program, &key, waiting, new, out)
         };
         let is_new = self.table.add(&key, Some(&message), Some(&combine))?;
         self.stats.combined += u64::from(!is_new);
@@ -403,8 +403,8 @@ impl<P: VertexProgram> Mailbox<P> {
             let taken = catch(|| {
                 let (source, signal) = read_message::<P>(message, delivery)?;
                 match incoming.signals.first_mut() {
-                    Some(held) if delivery == Delivery::Combined => {
-                        program.combine(held, signal)?
+                    Some(waiting) if delivery == Delivery::Combined => {
+                        program.combine(waiting, signal)?
                     }
                     _ => return Ok(Some((source, signal))),
                 }
@@ -417,8 +417,8 @@ impl<P: VertexProgram> Mailbox<P> {
         }
         if let Some(signal) = self.buffer.take(&id) {
             match incoming.signals.first_mut() {
-                Some(held) => {
-                    let combined = catch(|| program.combine(held, signal)).flatten();
+                Some(waiting) => {
+                    let combined = catch(|| program.combine(waiting, signal)).flatten();
                     combined.map_err(|failure| Error::program(&id, "combine signals", failure))?;
                 }
                 None => incoming.push(None, signal)?,

@@ -184,9 +184,9 @@ impl MemoryTable {
         };
         let mut folded = std::mem::take(&mut self.folded);
         folded.clear();
-        let held = message_at(&self.arena, there).unwrap_or_default();
-        fold(self.arena.get(held.clone()).unwrap_or_default(), message, &mut folded)?;
-        let place = self.arena.get_mut(held).filter(|held| held.len() == folded.len());
+        let range = message_at(&self.arena, there).unwrap_or_default();
+        fold(self.arena.get(range.clone()).unwrap_or_default(), message, &mut folded)?;
+        let place = self.arena.get_mut(range).filter(|range| range.len() == folded.len());
         let is_taken = if let Some(place) = place {
             place.copy_from_slice(&folded);
             true
@@ -290,10 +290,10 @@ impl MemoryTable {
         if self.len < self.index.capacity() / 64 {
             let mut next = self.first();
             while let Some(entry) = next {
-                if let Ok(found) =
+                if let Ok(slot) =
                     self.index.find_entry(checksum(self.key(entry)), |&other| other == entry)
                 {
-                    found.remove();
+                    slot.remove();
                 }
                 next = self.after(entry);
             }

@@ -1,8 +1,8 @@
-//! Places of entries by id: in an array for ids whose numbers begin at the first one of a partition,
-//! by hash for all others.
+//! Places of entries by id: in an array for ids whose numbers begin at the first one of a
+//! partition, by hash for all others.
 //!
-//! Signals to a vertex cost one access to memory in the array, and two or three by hash. Invariant:
-//! the number of an id alone decides where it is found.
+//! A signal to a vertex costs one access to memory in the array, and two or three by hash.
+//! Invariant: the number of an id alone decides between the array and the hash table.
 
 use std::hash::BuildHasher;
 
@@ -76,12 +76,12 @@ impl Places {
         numbers * PLACE_BYTES + table
     }
 
-    /// The place of the id with this key; `is_it` returns true for the place of the id.
+    /// The place of the id with this key; `has_id` returns true for the place of the id.
     #[inline]
-    pub(super) fn find(&self, key: Key, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+    pub(super) fn find(&self, key: Key, has_id: impl Fn(u32) -> bool) -> Option<u32> {
         match key {
             Key::Number(number) => self.array.get(number)?.checked_sub(1),
-            Key::Hash(hash) => self.table.find(hash, |&place| is_it(place)).copied(),
+            Key::Hash(hash) => self.table.find(hash, |&place| has_id(place)).copied(),
         }
     }
 

@@ -17,12 +17,12 @@ impl VertexProgram for Texts {
     fn delivery(&self) -> Delivery {
         self.0
     }
-    fn combine(&self, held: &mut String, signal: String) -> Result<(), Failure> {
+    fn combine(&self, waiting: &mut String, signal: String) -> Result<(), Failure> {
         if signal == "poison" {
             return Err("tastes bad".into());
         }
-        if signal > *held {
-            *held = signal;
+        if signal > *waiting {
+            *waiting = signal;
         }
         Ok(())
     }

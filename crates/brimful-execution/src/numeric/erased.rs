@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use brimful_engine::vertex::batch::take_turn;
+use brimful_engine::vertex::batch::process_vertices;
 use brimful_engine::vertex::program::{BATCH, Batched};
 use brimful_engine::{
     Aggregate, Combiner, Globals, Isolated, Mode, Program, SignalOf, SumOf, Thresholds, Turn,
@@ -121,7 +121,7 @@ pub(super) trait Erased: Send + Sync {
     fn begin_round(&self, vertex: Vertex, state: &mut [u64]) -> Result<bool, Failure>;
     /// Computes the signal along an edge; false for silence.
     fn signal(&self, vertex: Vertex, state: &[u64], weight: f64, sum: &mut [u64]) -> bool;
-    fn combine(&self, held: &mut [u64], sum: &[u64]);
+    fn combine(&self, waiting: &mut [u64], sum: &[u64]);
     fn signalled(&self, state: &mut [u64]);
     /// Computes the state after a collect, of no signals if there is no sum; true if its score
     /// exceeds `threshold`.
@@ -193,35 +193,46 @@ impl<'p, P: Program> Typed<'p, P> {
         words.split_at_mut(Self::STATE_WORDS)
     }
 
-    /// Lets a vertex of a program that takes batches take a turn alone; true if it is due to
-    /// signal.
-    fn take_turn(
+    /// Calls a program that takes batches for one vertex; true if the vertex is due to signal.
+    fn process_alone(
         &self,
         batched: &dyn Batched<P>,
         turn: Turn<'_, SumOf<P>>,
         vertex: Vertex,
         words: &mut [u64],
     ) -> Result<bool, Failure> {
-        let known = (&self.globals, self.thresholds);
+        let settings = (&self.globals, self.thresholds);
         let (mut states, mut signals) = ([get(words)], [P::Combiner::SILENCE]);
-        self.add(take_turn(batched, turn, &[vertex], (&mut states, &mut signals), known)?);
+        self.add(process_vertices(
+            batched,
+            turn,
+            &[vertex],
+            (&mut states, &mut signals),
+            settings,
+        )?);
         Ok(Self::write_cell(words, states[0], signals[0]))
     }
 
-    /// Lets vertices of a program that takes batches start or collect.
-    fn take_turns(
+    /// Calls a program that takes batches for vertices that start or collect together.
+    fn process_together(
         &self,
         batched: &dyn Batched<P>,
         is_start: bool,
         turns: &mut [VertexTurn<'_>],
     ) -> Result<(), Failure> {
-        let known = (&self.globals, self.thresholds);
+        let settings = (&self.globals, self.thresholds);
         let vertices: Vec<Vertex> = turns.iter().map(|turn| turn.vertex).collect();
         let sums: Vec<SumOf<P>> = turns.iter().map(|turn| Self::sum(turn.sum)).collect();
         let mut states: Vec<P::State> = turns.iter().map(|turn| get(turn.words)).collect();
         let mut signals = vec![P::Combiner::SILENCE; turns.len()];
         let turn = if is_start { Turn::First } else { Turn::Collect(&sums[..]) };
-        self.add(take_turn(batched, turn, &vertices, (&mut states, &mut signals), known)?);
+        self.add(process_vertices(
+            batched,
+            turn,
+            &vertices,
+            (&mut states, &mut signals),
+            settings,
+        )?);
         for (turn, (state, signal)) in turns.iter_mut().zip(states.into_iter().zip(signals)) {
             turn.is_due = Self::write_cell(turn.words, state, signal);
         }
@@ -358,7 +369,7 @@ impl<P: Program> Erased for Typed<'_, P> {
 
     fn start(&self, turns: &mut [VertexTurn<'_>]) -> Result<(), Failure> {
         if let Some(batched) = self.program.batched() {
-            return self.take_turns(batched, true, turns);
+            return self.process_together(batched, true, turns);
         }
         for turn in turns {
             let first = self.program.initial(turn.vertex, &self.globals);
@@ -369,7 +380,7 @@ impl<P: Program> Erased for Typed<'_, P> {
 
     fn begin_round(&self, vertex: Vertex, state: &mut [u64]) -> Result<bool, Failure> {
         if let Some(batched) = self.program.batched() {
-            return self.take_turn(batched, Turn::Round, vertex, state);
+            return self.process_alone(batched, Turn::Round, vertex, state);
         }
         let first = self.program.begin_round(vertex, get(state), &self.globals);
         Ok(self.begin(vertex, first, state))
@@ -396,9 +407,9 @@ impl<P: Program> Erased for Typed<'_, P> {
         true
     }
 
-    fn combine(&self, held: &mut [u64], sum: &[u64]) {
-        let merged = P::Combiner::merge(get(held), get(sum));
-        put(held, &merged);
+    fn combine(&self, waiting: &mut [u64], sum: &[u64]) {
+        let merged = P::Combiner::merge(get(waiting), get(sum));
+        put(waiting, &merged);
     }
 
     fn signalled(&self, state: &mut [u64]) {
@@ -415,7 +426,7 @@ impl<P: Program> Erased for Typed<'_, P> {
     ) -> Result<bool, Failure> {
         if let Some(batched) = self.program.batched() {
             let sums = [Self::sum(sum)];
-            return self.take_turn(batched, Turn::Collect(&sums), vertex, state);
+            return self.process_alone(batched, Turn::Collect(&sums), vertex, state);
         }
         let old: P::State = get(state);
         let mut new = self.program.collect(vertex, old, Self::sum(sum), &self.globals);
@@ -437,7 +448,7 @@ impl<P: Program> Erased for Typed<'_, P> {
 
     fn collect_together(&self, turns: &mut [VertexTurn<'_>]) -> Result<(), Failure> {
         match self.program.batched() {
-            Some(batched) => self.take_turns(batched, false, turns),
+            Some(batched) => self.process_together(batched, false, turns),
             None => Err("vertices of this program collect alone".into()),
         }
     }

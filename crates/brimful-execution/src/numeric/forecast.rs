@@ -252,8 +252,8 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     };
     let waiting = vertices * (2 * (sample.signal + 24) + 20);
     // In memory, lists grow step by step, and groups taken from them coexist with them.
-    let held = vertices * (4 * (sample.signal + 24) + 32);
-    let full = stored.memory + cached + (sorted.merging + gathered).max(held.min(lists));
+    let list_peak = vertices * (4 * (sample.signal + 24) + 32);
+    let full = stored.memory + cached + (sorted.merging + gathered).max(list_peak.min(lists));
     Ok(Taken {
         minimum,
         memory: (result + planned.hubs + full.max(sorted.memory)).min(limit.max(minimum)),

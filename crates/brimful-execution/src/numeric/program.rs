@@ -129,8 +129,8 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         Delivery::Combined
     }
 
-    fn combine(&self, held: &mut SignalWords<M>, signal: SignalWords<M>) -> Result<(), Failure> {
-        self.program.combine(&mut held.0, &signal.0);
+    fn combine(&self, waiting: &mut SignalWords<M>, signal: SignalWords<M>) -> Result<(), Failure> {
+        self.program.combine(&mut waiting.0, &signal.0);
         Ok(())
     }
 

@@ -1,10 +1,10 @@
 //! Signals between the processes of an execution.
 //!
-//! Each process empties its relays into a batch for each other process, of limited length, and all
-//! exchange their batches at once. Nearly always each has one batch for each other. If a process
-//! has more for some process, it alone sends to that one until it is done, then the next one that
-//! is not done; meanwhile the batches of those behind it wait there unopened. All processes know
-//! from the same facts whose turn it is.
+//! Each process empties its relays into one batch of limited length for each other process, and all
+//! exchange their batches at once. Nearly always one batch for each receiver suffices. Otherwise
+//! the senders with more signals for a receiver take turns, in the order of processes: one sends
+//! until it is done, while the receiver keeps the batches of later senders unopened. All processes
+//! compute the turns from the same facts.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -47,7 +47,7 @@ struct Passing<'p, P: VertexProgram, S> {
     packet: Vec<u8>,
 }
 
-/// Whose turn it is to send to each process, and the batches that wait for their turn in this one.
+/// The senders whose turn it is, and the batches that this process has not opened yet.
 struct Turns {
     /// This process; `None` in the observer.
     own: Option<usize>,
@@ -296,7 +296,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Passing<'_, P, S> {
                 [0, 1].map(|at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word) as usize));
             let (mut messages, others) = rest.split_at_checked(length).ok_or_else(malformed)?;
             batch = others;
-            let (worker, place) = self.owners.home(partition).map_err(|_| malformed())?;
+            let (worker, place) = self.owners.own_place(partition).map_err(|_| malformed())?;
             let mailbox = mailbox(self.workers, worker, place)?;
             while !messages.is_empty() {
                 self.packet.clear();
@@ -323,7 +323,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Passing<'_, P, S> {
             if !leaving.write((self.program, relay), buffers, out, Ok)? {
                 leaving.partitions.start += 1;
             }
-            let (worker, place) = self.owners.home(partition)?;
+            let (worker, place) = self.owners.own_place(partition)?;
             mailbox(self.workers, worker, place)?.deliver(self.program, &self.packet)?;
         }
         Ok(())

@@ -45,8 +45,9 @@ impl Totals {
 }
 
 impl Connected {
-    /// Sends the observer a part of the records of this process, which has more of them or not.
-    /// Returns the parts of all processes, and whether any has more; only the observer gets parts.
+    /// Sends the observer a part of the records of this process, and whether further parts follow.
+    /// Returns the parts of all processes, and true if further parts of any process follow; only
+    /// the observer gets parts.
     fn send_records(
         &mut self,
         records: &[u8],

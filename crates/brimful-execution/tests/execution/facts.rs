@@ -226,8 +226,8 @@ impl VertexProgram for Counts {
     fn delivery(&self) -> Delivery {
         Delivery::Combined
     }
-    fn combine(&self, held: &mut Unwritten, signal: Unwritten) -> Result<(), Failure> {
-        held.0 += signal.0;
+    fn combine(&self, waiting: &mut Unwritten, signal: Unwritten) -> Result<(), Failure> {
+        waiting.0 += signal.0;
         Ok(())
     }
     fn initial(&self, _: &u64, _: &Edges<u64, f64>) -> Result<u64, Failure> {

@@ -35,12 +35,12 @@ impl VertexProgram for Faulty {
             _ => brimful_execution::Delivery::Each,
         }
     }
-    fn combine(&self, held: &mut u64, signal: u64) -> Result<(), Failure> {
-        if *held + signal > 6 {
+    fn combine(&self, waiting: &mut u64, signal: u64) -> Result<(), Failure> {
+        if *waiting + signal > 6 {
             assert!(self.0 == Fault::CombineFails, "seven is too much");
             return Err("seven is too much".into());
         }
-        *held += signal;
+        *waiting += signal;
         Ok(())
     }
     fn initial(&self, _: &u64, _: &Edges<u64, f64>) -> Result<u64, Failure> {

@@ -38,8 +38,8 @@ impl VertexProgram for Distances {
     fn delivery(&self) -> Delivery {
         self.delivery
     }
-    fn combine(&self, held: &mut f64, signal: f64) -> Result<(), Failure> {
-        *held = held.min(signal);
+    fn combine(&self, waiting: &mut f64, signal: f64) -> Result<(), Failure> {
+        *waiting = waiting.min(signal);
         Ok(())
     }
     fn initial(&self, id: &u64, _: &Edges<u64, f64>) -> Result<f64, Failure> {

@@ -51,8 +51,8 @@ impl VertexProgram for Histories {
     fn delivery(&self) -> Delivery {
         self.delivery
     }
-    fn combine(&self, held: &mut u64, signal: u64) -> Result<(), Failure> {
-        *held = held.wrapping_add(signal);
+    fn combine(&self, waiting: &mut u64, signal: u64) -> Result<(), Failure> {
+        *waiting = waiting.wrapping_add(signal);
         Ok(())
     }
     fn initial(&self, id: &u64, edges: &Edges<u64, f64>) -> Result<u64, Failure> {

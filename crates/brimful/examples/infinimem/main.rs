@@ -68,7 +68,7 @@ fn main() -> Result<()> {
     let resources = Arc::new(Resources::new(budget, Arc::new(Job::new()), Some(1))?);
     let input = Input::new(&Arc::new(Graph::open(Path::new(graph), resources.job.traffic())?))?;
     let disk = Disk::new(Path::new(folder), &resources);
-    let found = PROGRAMS.iter().find(|known| known.name == program);
+    let found = PROGRAMS.iter().find(|candidate| candidate.name == program);
     let program = found.ok_or_else(|| format!("there is no program {program}"))?;
     let answer = match representation.as_str() {
         "in_memory" => (program.in_memory)(&input)?,

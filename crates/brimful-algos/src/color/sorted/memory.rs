@@ -123,7 +123,7 @@ pub(in super::super) fn forecast(planner: &Planner<'_>) -> Forecast {
             traffic_bytes: SORTED_TRAFFIC * extent.edges(),
             moves: true,
             timed: true,
-            ..setting.of_others(
+            ..setting.forecast_other(
                 [memory.minimum, memory.fixed + needed, memory.numbers, scratch],
                 Steps::exactly(1),
             )
