@@ -1,22 +1,23 @@
 //! `run_kernel`: programs in Python, as kernels on the shards of a graph or on a store of vertices.
 //!
 //! A signal is one number of 64 bits, and a state one such number or a record of several fields.
-//! The shapes below give the engine their types; the kernel does the vertex phase, and the edges
-//! too unless [`Along`] describes them fully. Invariant: a vertex that receives nothing keeps its
-//! state, as on a store.
+//! The kernel computes the vertex phase, and the signals along edges unless [`Along`] describes
+//! them. Invariant: a vertex that receives nothing keeps its state, as on a store.
+
+mod isolated;
+mod shapes;
+mod steps;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use brimful::algos::registry::{Finished, Request};
 use brimful::engine::checkpoint;
-use brimful::engine::vertex::attributes::VertexAttributes;
-use brimful::engine::vertex::kernel::{ABI_VERSION, AGGREGATES, Context, NO_SIGNAL};
-use brimful::engine::vertex::program::BATCH;
+use brimful::engine::vertex::kernel::AGGREGATES;
 use brimful::engine::vertex::slot::{Slot, rule};
 use brimful::engine::{
-    Aggregate, Along, Combiner, Error, Isolated, Kernel, KernelProgram, Master, Max, Min, Mode, Or,
-    Output, Reason, Received, ResultTable, Shape, Values, Vertex,
+    Aggregate, Along, Error, Isolated, Kernel, KernelProgram, Mode, Output, Reason, ResultTable,
+    Shape, Values,
 };
 use brimful::execution::from_graph::of_kernel;
 use brimful::graph::Graph as Inner;
@@ -25,6 +26,12 @@ use brimful::store::scratch::ScratchArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use self::isolated::{check_isolated, initial_state};
+use self::shapes::{
+    ANY, GreatestFloat, GreatestInteger, LeastFloat, LeastInteger, PLUS, State, Sums, TIMES,
+    UNCHANGED, Union,
+};
+use self::steps::{Steps, Words};
 use crate::call::Limits;
 use crate::cluster::GivenShare;
 use crate::errors::Failure;
@@ -33,140 +40,10 @@ use crate::plugin::with_store;
 use crate::request::{DEFAULT_MAX_SUPERSTEPS, Store, checkpoint_options, with_resume_advice};
 use crate::run::{Figures, Result, store_figures};
 
-/// The sum of floats. The sum of no signals is -0.0, which no sum of other signals is.
-struct Total;
-
-impl Combiner for Total {
-    type Signal = f64;
-    type Sum = f64;
-    const IDEMPOTENT: bool = false;
-    const IDENTITY: f64 = -0.0;
-    const SILENCE: f64 = -0.0;
-
-    #[inline]
-    fn combine(sum: f64, signal: f64) -> f64 {
-        sum + signal
-    }
-
-    #[inline]
-    fn merge(earlier: f64, later: f64) -> f64 {
-        earlier + later
-    }
-}
-
-/// `signal` after an edge of `weight`.
-#[inline(always)]
-fn float_along(along: Along, signal: f64, weight: f64) -> f64 {
-    match along {
-        Along::Unchanged => signal,
-        Along::Plus => signal + weight,
-        Along::Times => signal * weight,
-        // As in Python: of equal numbers, the first.
-        Along::Least => {
-            if weight < signal {
-                weight
-            } else {
-                signal
-            }
-        }
-        Along::Greatest => {
-            if weight > signal {
-                weight
-            } else {
-                signal
-            }
-        }
-    }
-}
-
-/// The weight of an edge is a float; signals of integers pass edges unchanged.
-#[inline(always)]
-fn unchanged<T>(_: Along, signal: T, _: f64) -> T {
-    signal
-}
-
-/// Changes along edges that are known at compile time, which makes the loop over edges faster;
-/// [`ANY`]: every change.
-const ANY: usize = 0;
-const UNCHANGED: usize = 1;
-const PLUS: usize = 2;
-const TIMES: usize = 3;
-
-/// The change along edges, if the shape `KNOWN` fixes it.
-#[inline(always)]
-fn known<const KNOWN: usize>(along: Along) -> Along {
-    match KNOWN {
-        UNCHANGED => Along::Unchanged,
-        PLUS => Along::Plus,
-        TIMES => Along::Times,
-        _ => along,
-    }
-}
-
-/// A state of `WORDS` 64-bit words.
-type State<const WORDS: usize> = [u64; WORDS];
-
-/// Every vertex signals in every superstep, and sums are collected.
-struct Sums<const KNOWN: usize, const WORDS: usize>;
-
-impl<const KNOWN: usize, const WORDS: usize> Shape for Sums<KNOWN, WORDS> {
-    type State = State<WORDS>;
-    type Combiner = Total;
-    const MODE: Mode = Mode::Full;
-    const NEEDS_DEGREES: bool = true;
-
-    #[inline(always)]
-    fn along(along: Along, signal: f64, weight: f64) -> f64 {
-        let along = known::<KNOWN>(along);
-        // No signal of a vertex stays so along every edge.
-        let is_silent = !matches!(along, Along::Unchanged)
-            && signal.to_bits() == <Total as Combiner>::SILENCE.to_bits();
-        if is_silent { signal } else { float_along(along, signal, weight) }
-    }
-}
-
-/// A vertex signals when its state changed; the least or greatest signal, or the union of bits, is
-/// collected.
-macro_rules! idempotent {
-    ($($name:ident: $combiner:ty, $along:expr;)*) => {$(
-        struct $name<const KNOWN: usize, const WORDS: usize>;
-
-        impl<const KNOWN: usize, const WORDS: usize> Shape for $name<KNOWN, WORDS> {
-            type State = State<WORDS>;
-            type Combiner = $combiner;
-            const MODE: Mode = Mode::Idempotent;
-            const NEEDS_EXTERNAL: bool = true;
-            const ASYNCHRONOUS: bool = true;
-            const KEEPS_SILENCE: bool = true;
-
-            #[inline(always)]
-            fn along(
-                along: Along,
-                signal: <$combiner as Combiner>::Signal,
-                weight: f64,
-            ) -> <$combiner as Combiner>::Signal {
-                let along = known::<KNOWN>(along);
-                // An infinite signal stays so in a sum with a weight, which is finite.
-                let is_silent = !matches!(along, Along::Unchanged | Along::Plus)
-                    && signal == <$combiner as Combiner>::SILENCE;
-                if is_silent { signal } else { $along(along, signal, weight) }
-            }
-        }
-    )*};
-}
-
-idempotent! {
-    LeastFloat: Min<f64>, float_along;
-    GreatestFloat: Max<f64>, float_along;
-    LeastInteger: Min<i64>, unchanged;
-    GreatestInteger: Max<i64>, unchanged;
-    Union: Or, unchanged;
-}
-
 /// A kernel, as Python describes it.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Described {
+pub(crate) struct Description {
     /// The name of the program, for checkpoints and messages.
     name: String,
     /// True if the kernel calls the methods of the program with arrays; false if it is compiled.
@@ -195,56 +72,7 @@ pub(crate) struct Described {
     steps: Option<Py<PyAny>>,
 }
 
-/// An object of the class `brimful.kernels.steps.KernelSteps`, which acts between supersteps. It
-/// takes and returns the words of the aggregate.
-#[derive(Debug)]
-struct Steps(Py<PyAny>);
-
-impl Steps {
-    /// Calls a method of the object. Its exceptions reach the caller of the run as they are.
-    fn call<T>(
-        &self,
-        work: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
-    ) -> std::result::Result<T, Error> {
-        Python::attach(|py| work(self.0.bind(py))).map_err(|error| Error::Exchange(Box::new(error)))
-    }
-}
-
-/// The words of an aggregate.
-type Words = [u64; 2 * AGGREGATES];
-
-impl Master for Steps {
-    fn begin(&self, aggregate: &mut [Slot; AGGREGATES]) -> std::result::Result<(), Error> {
-        let words: Words = self.call(|steps| steps.call_method0("begin")?.extract())?;
-        *aggregate = bytemuck::cast(words);
-        Ok(())
-    }
-
-    fn next_superstep(
-        &self,
-        done: u64,
-        aggregate: &mut [Slot; AGGREGATES],
-    ) -> std::result::Result<bool, Error> {
-        let words: Words = bytemuck::cast(*aggregate);
-        // The call *initial* was superstep 0.
-        let words: Option<Words> =
-            self.call(|steps| steps.call_method1("next_superstep", (done + 1, words))?.extract())?;
-        if let Some(words) = words {
-            *aggregate = bytemuck::cast(words);
-        }
-        Ok(words.is_some())
-    }
-
-    fn save(&self) -> std::result::Result<String, Error> {
-        self.call(|steps| steps.call_method0("save")?.extract())
-    }
-
-    fn restore(&self, saved: &str) -> std::result::Result<(), Error> {
-        self.call(|steps| steps.call_method1("restore", (saved,)).map(drop))
-    }
-}
-
-impl Described {
+impl Description {
     fn along(&self) -> Option<Along> {
         Some(match self.along.as_deref()? {
             "plus" => Along::Plus,
@@ -266,7 +94,7 @@ impl Described {
 pub(crate) fn run_kernel<'py>(
     py: Python<'py>,
     graph: &Bound<'py, Graph>,
-    description: Described,
+    description: Description,
     mode: &str,
     max_supersteps: Option<u64>,
     weighted: bool,
@@ -298,31 +126,31 @@ pub(crate) fn run_kernel<'py>(
         max_supersteps: max_supersteps.map(|count| count.saturating_sub(first)),
         store: store.choice()?,
         checkpoints,
-        share: share.map(|given| given.share(py)),
+        share: share.map(|share| share.share(py)),
         ..Request::default()
     };
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    let (ended, scratch) = with_store(py, progress, limits, store.opener.as_ref(), |resources| {
-        let ran = of_words(&description, &inner, &request, resources)?;
-        if max_supersteps.is_none() && ran.finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS {
+    let (output, scratch) = with_store(py, progress, limits, store.opener.as_ref(), |resources| {
+        let output = run_for_words(&description, &inner, &request, resources)?;
+        if max_supersteps.is_none() && output.finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS {
             resources.job.say(
                 "the program did not end within 10,000 supersteps, the default limit; set \
                  max_supersteps to change it",
             );
         }
-        Ok((ran, resources.job.traffic().max_scratch()))
+        Ok((output, resources.job.traffic().max_scratch()))
     })
     .map_err(|error| with_resume_advice(py, error, folder.as_deref()))?;
-    let of_store = ended.finished.stats.store.clone();
+    let store_stats = output.finished.stats.store.clone();
     let figures = Figures { request: &request, precision: "f64", limits, scratch };
-    let result = Result::with_fields(py, ended.finished, ended.more, &figures, folder)?;
-    store_figures(result.stats.bind(py), &store, of_store.as_ref())?;
+    let result = Result::with_fields(py, output.finished, output.more, &figures, folder)?;
+    store_figures(result.stats.bind(py), &store, store_stats.as_ref())?;
     let aggregates = match &description.steps {
         Some(steps) => {
-            let words: Words = bytemuck::cast(ended.aggregate);
+            let words: Words = bytemuck::cast(output.aggregate);
             steps.bind(py).call_method1("end", (words,))?.cast_into()?
         }
-        None => aggregates(py, &description.aggregators, &ended.aggregate)?,
+        None => aggregates(py, &description.aggregators, &output.aggregate)?,
     };
     if !aggregates.is_empty() {
         let out = PyDict::new(py);
@@ -355,7 +183,8 @@ fn aggregates<'py>(
     Ok(values)
 }
 
-struct Ended {
+/// The results of a run.
+struct KernelOutput {
     /// The first field of the states.
     finished: Finished,
     /// The other fields.
@@ -364,35 +193,36 @@ struct Ended {
     aggregate: [Slot; AGGREGATES],
 }
 
-type Ran<T = Ended> = std::result::Result<T, Failure>;
+type RunResult<T = KernelOutput> = std::result::Result<T, Failure>;
 
 /// A fault of `brimful.kernels`, which describes programs.
-fn fault(what: String) -> Failure {
-    brimful::execution::Error::Internal(what).into()
+fn internal(fault: String) -> Failure {
+    brimful::execution::Error::Internal(fault).into()
 }
 
-fn of_words(
-    description: &Described,
+/// Runs a program.
+fn run_for_words(
+    description: &Description,
     graph: &Arc<Inner>,
     request: &Request,
     resources: &Resources,
-) -> Ran {
+) -> RunResult {
     match description.words {
-        1 => of_shape(description, graph, request, resources),
-        2 => of_record::<2>(description, graph, request, resources),
-        4 => of_record::<4>(description, graph, request, resources),
-        8 => of_record::<8>(description, graph, request, resources),
-        words => Err(fault(format!("a state has {words} words"))),
+        1 => run_one_word(description, graph, request, resources),
+        2 => run_words::<2>(description, graph, request, resources),
+        4 => run_words::<4>(description, graph, request, resources),
+        8 => run_words::<8>(description, graph, request, resources),
+        words => Err(internal(format!("a state has {words} words"))),
     }
 }
 
 /// Runs a program whose states have one word, with the loops over edges that are frequent.
-fn of_shape(
-    description: &Described,
+fn run_one_word(
+    description: &Description,
     graph: &Arc<Inner>,
     request: &Request,
     resources: &Resources,
-) -> Ran {
+) -> RunResult {
     let along = description.along();
     match (description.combiner.as_str(), description.float_signals, along) {
         ("sum", true, Some(Along::Unchanged)) => {
@@ -404,17 +234,17 @@ fn of_shape(
         ("min", true, Some(Along::Plus)) => {
             run_shape::<LeastFloat<PLUS, 1>, 1>(description, graph, request, resources)
         }
-        _ => of_record::<1>(description, graph, request, resources),
+        _ => run_words::<1>(description, graph, request, resources),
     }
 }
 
-/// Runs a program whose states have some words, with any change of signals along edges.
-fn of_record<const WORDS: usize>(
-    description: &Described,
+/// Runs a program whose states have `WORDS` words, with any change of signals along edges.
+fn run_words<const WORDS: usize>(
+    description: &Description,
     graph: &Arc<Inner>,
     request: &Request,
     resources: &Resources,
-) -> Ran {
+) -> RunResult {
     match (description.combiner.as_str(), description.float_signals) {
         ("sum", true) => {
             run_shape::<Sums<ANY, WORDS>, WORDS>(description, graph, request, resources)
@@ -434,19 +264,20 @@ fn of_record<const WORDS: usize>(
         ("or", false) => {
             run_shape::<Union<ANY, WORDS>, WORDS>(description, graph, request, resources)
         }
-        (other, _) => {
-            let what = format!("the combiner {other:?} does not fit the signals of the program");
+        (combiner, _) => {
+            let what = format!("the combiner {combiner:?} does not fit the signals of the program");
             Err(Error::Usage(what).into())
         }
     }
 }
 
+/// Runs a program of the shape `S`.
 fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
-    description: &Described,
+    description: &Description,
     graph: &Arc<Inner>,
     request: &Request,
     resources: &Resources,
-) -> Ran {
+) -> RunResult {
     let mut parameters = vec![f64::from_bits(description.least_id.cast_unsigned())];
     parameters.extend(description.parameters.iter().map(|bits| f64::from_bits(*bits)));
     let (kernel, program) = program_of::<S>(description, graph, parameters.clone())?;
@@ -481,12 +312,17 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
         let values = field_of(&states, of_isolated.clone(), kind, *offset)?;
         Ok(ResultTable::new(Arc::clone(graph), name.clone(), values.without_nulls())?)
     };
-    let mut tables = description.fields.iter().map(column).collect::<Ran<Vec<_>>>()?.into_iter();
+    let mut tables =
+        description.fields.iter().map(column).collect::<RunResult<Vec<_>>>()?.into_iter();
     let Some(table) = tables.next() else {
-        return Err(fault("a state has no field".into()));
+        return Err(internal("a state has no field".into()));
     };
     let variant = if description.of_arrays { "arrays" } else { "compiled" };
-    Ok(Ended { finished: Finished { table, stats, variant }, more: tables.collect(), aggregate })
+    Ok(KernelOutput {
+        finished: Finished { table, stats, variant },
+        more: tables.collect(),
+        aggregate,
+    })
 }
 
 /// The values of one field of states: the number of a NumPy type at an offset in bytes.
@@ -517,13 +353,14 @@ fn field_of<const WORDS: usize>(
         "u4" => values!(integers, u32, i64),
         "u2" => values!(integers, u16, i64),
         "u1" | "b1" => values!(integers, u8, i64),
-        _ => return Err(fault(format!("a field has the type {kind:?}"))),
+        _ => return Err(internal(format!("a field has the type {kind:?}"))),
     })
 }
 
+/// The kernel at the address that Python passes, and its program.
 #[expect(unsafe_code, reason = "a kernel is known by its address alone")]
 fn program_of<S: Shape>(
-    description: &Described,
+    description: &Description,
     graph: &Arc<Inner>,
     parameters: Vec<f64>,
 ) -> std::result::Result<(Kernel, KernelProgram<S>), Failure> {
@@ -555,94 +392,4 @@ fn program_of<S: Shape>(
     let program =
         if S::MODE == Mode::Full || has_master { program.until(0, 0.0)? } else { program };
     Ok((kernel, program))
-}
-
-/// Checks that vertices without edges have first states: the run never asks for them.
-fn check_isolated<const WORDS: usize>(
-    kernel: Kernel,
-    parameters: &[f64],
-    graph: &Inner,
-) -> std::result::Result<(), Error> {
-    let offsets = graph.id_offsets()?;
-    let (mut attributes, mut states) = (VertexAttributes::default(), vec![[0; WORDS]; BATCH]);
-    for first in (graph.connected()..graph.vertices()).step_by(BATCH) {
-        let range = first as usize..graph.vertices().min(first + BATCH as u64) as usize;
-        attributes.read_external(graph, Some(offsets), &range)?;
-        let vertices: Vec<Vertex> =
-            (0..range.len()).map(|at| attributes.vertex(range.start, at)).collect();
-        if let Err((status, failed)) = set_first_states(kernel, parameters, &vertices, &mut states)
-        {
-            let received = Received {
-                degree: 0,
-                superstep: 0,
-                state: None,
-                sum: None,
-                aggregate: vec![0; 2 * AGGREGATES],
-            };
-            let vertex = (failed < BATCH as u64).then_some(first + failed);
-            let received = Some(Box::new(received));
-            return Err(Error::Kernel { status, call: "first states", vertex, received });
-        }
-    }
-    Ok(())
-}
-
-/// The first state of a vertex without edges, by the place of its external id. [`check_isolated`]
-/// has made the same call without an error, and a kernel is a pure function.
-fn initial_state<const WORDS: usize>(
-    kernel: Kernel,
-    parameters: &[f64],
-    place: u64,
-) -> State<WORDS> {
-    let vertex = Vertex { id: 0, degree: 0, strength: 0.0, external: place };
-    let mut states = [[0; WORDS]];
-    let done = set_first_states(kernel, parameters, &[vertex], &mut states);
-    debug_assert!(done.is_ok(), "the same call succeeded before");
-    states[0]
-}
-
-/// Sets the first states of vertices without edges. The error is the status of the kernel, and the
-/// position of the vertex that failed.
-#[expect(unsafe_code, reason = "a call to a function that is known by its address alone")]
-fn set_first_states<const WORDS: usize>(
-    kernel: Kernel,
-    parameters: &[f64],
-    vertices: &[Vertex],
-    states: &mut [State<WORDS>],
-) -> std::result::Result<(), (i32, u64)> {
-    let (mut from, mut is_silent) = (0, false);
-    loop {
-        let (those, states) = (&vertices[from..], &mut states[from..vertices.len()]);
-        let mut signals = vec![0_u64; those.len()];
-        let (mut partial, aggregate) = ([Slot::NOTHING; AGGREGATES], [Slot::NOTHING; AGGREGATES]);
-        let mut context = Context {
-            abi_version: ABI_VERSION,
-            size: size_of::<Context>() as u32,
-            call: 0,
-            state_words: WORDS as u32,
-            count: those.len() as u64,
-            // A signal that cannot be computed has no edge to pass.
-            failed: if is_silent { 0 } else { u64::MAX },
-            parameters: parameters.as_ptr(),
-            parameter_count: parameters.len() as u64,
-            vertices: those.as_ptr(),
-            states: states.as_mut_ptr().cast(),
-            signals: signals.as_mut_ptr(),
-            vertex_count: vertices.len() as u64,
-            aggregate: aggregate.as_ptr(),
-            partial: partial.as_mut_ptr(),
-            ..bytemuck::Zeroable::zeroed()
-        };
-        // SAFETY: as in `program_of`; every pointer is null or to an array of the length that the
-        // call names.
-        let status = unsafe { kernel(&raw mut context) };
-        let failed = usize::try_from(context.failed).unwrap_or(usize::MAX).saturating_add(from);
-        match status {
-            0 => return Ok(()),
-            NO_SIGNAL if failed < vertices.len() && !(is_silent && failed == from) => {
-                (from, is_silent) = (failed, true);
-            }
-            _ => return Err((status, failed as u64)),
-        }
-    }
 }
