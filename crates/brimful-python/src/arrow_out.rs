@@ -234,9 +234,10 @@ impl ResultReader {
             (table.name().to_owned(), table.values().kind(), table.values().is_nullable())
         };
         let values: Vec<_> = tables.iter().map(value).collect();
-        let mut known = vec![("vertex", Kind::Vertex, false)];
-        known.extend(values.iter().map(|(name, kind, nullable)| (name.as_str(), *kind, *nullable)));
-        let columns = Columns::new(graph, &known, None);
+        let mut described = vec![("vertex", Kind::Vertex, false)];
+        described
+            .extend(values.iter().map(|(name, kind, nullable)| (name.as_str(), *kind, *nullable)));
+        let columns = Columns::new(graph, &described, None);
         Self { rows: Rows::of(Arc::clone(graph), tables), columns }
     }
 }
@@ -267,9 +268,9 @@ pub(crate) struct RowReader {
 
 impl RowReader {
     pub(crate) fn new(table: Arc<RowTable>) -> Self {
-        let known: Vec<_> =
+        let described: Vec<_> =
             table.columns().iter().map(|(name, kind)| (*name, *kind, false)).collect();
-        let columns = Columns::new(table.graph(), &known, table.lists());
+        let columns = Columns::new(table.graph(), &described, table.lists());
         Self { table, row: 0, columns }
     }
 }

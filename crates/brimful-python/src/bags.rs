@@ -49,16 +49,16 @@ impl RecordBag {
         };
         // Directly into Python's memory, because a record may exceed the budget.
         loop {
-            let mut found = len;
+            let mut new_len = len;
             let record = PyBytes::new_with(py, len as usize, |out| {
-                found = self.inner.long(py, |inner| inner.read_into(id, out))?;
+                new_len = self.inner.long(py, |inner| inner.read_into(id, out))?;
                 Ok(())
             })?;
-            if found == len {
+            if new_len == len {
                 return Ok(record);
             }
             // Another thread has changed the length since.
-            len = found;
+            len = new_len;
         }
     }
 

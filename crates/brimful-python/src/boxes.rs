@@ -46,8 +46,8 @@ impl RecordBox {
     }
 
     fn fetch<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyBytes>> {
-        let found = self.inner.fetch(id, |record| PyBytes::new(py, record));
-        Ok(found.map_err(Failure::from)?)
+        let record = self.inner.fetch(id, |record| PyBytes::new(py, record));
+        Ok(record.map_err(Failure::from)?)
     }
 
     fn fetch_range<'py>(

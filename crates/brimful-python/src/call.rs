@@ -219,12 +219,12 @@ impl<T: Send + Sync> Handle<T> {
         open: impl FnOnce(Options) -> collections::Result<T> + Send,
     ) -> PyResult<Self> {
         let job = Arc::new(Job::new());
-        let held = || -> Result<Self, Failure> {
+        let make = || -> Result<Self, Failure> {
             let budget = Budget::new(budget.unwrap_or_else(auto_budget_bytes), 0);
             let resources = Arc::new(Resources::new(budget, Arc::clone(&job), None)?);
             Ok(Self { inner: open(Options::new(&resources))?, job: Arc::clone(&job) })
         };
-        supervised(py, None, &job, || (), held)
+        supervised(py, None, &job, || (), make)
     }
 
     /// A short call.

@@ -55,8 +55,8 @@ impl Sorters for PythonSorters {
 
     fn sort(&self, task: &[u8], parts: usize) -> GraphResult<Box<dyn Messages>> {
         let messages = Python::attach(|py| {
-            let given = (PyBytes::new(py, task), parts);
-            Ok(self.object.bind(py).call_method1("sort", given)?.unbind())
+            let arguments = (PyBytes::new(py, task), parts);
+            Ok(self.object.bind(py).call_method1("sort", arguments)?.unbind())
         });
         Ok(Box::new(PythonMessages(messages.map_err(failed)?)))
     }

@@ -168,11 +168,11 @@ impl Graph {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let begin = Instant::now();
-        let found = with_job(py, progress, |job| Ok(verify::verify(&self.inner, job)?))?;
+        let verified = with_job(py, progress, |job| Ok(verify::verify(&self.inner, job)?))?;
         let out = PyDict::new(py);
-        out.set_item("files", found.files)?;
-        out.set_item("bytes", found.bytes)?;
-        out.set_item("arcs", found.arcs)?;
+        out.set_item("files", verified.files)?;
+        out.set_item("bytes", verified.bytes)?;
+        out.set_item("arcs", verified.arcs)?;
         out.set_item("seconds", begin.elapsed().as_secs_f64())?;
         Ok(out)
     }

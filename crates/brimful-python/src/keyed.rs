@@ -277,16 +277,16 @@ impl DiskLists {
         let mut len = self.inner.long(py, |inner| inner.count(list))? * 4;
         // Directly into Python's memory, because a list may exceed the budget.
         loop {
-            let mut found = len;
+            let mut new_len = len;
             let items = PyByteArray::new_with(py, len as usize, |out| {
-                found = self.inner.long(py, |inner| inner.read_into(list, out))?;
+                new_len = self.inner.long(py, |inner| inner.read_into(list, out))?;
                 Ok(())
             })?;
-            if found == len {
+            if new_len == len {
                 return Ok(items);
             }
             // Another thread has changed the length since.
-            len = found;
+            len = new_len;
         }
     }
 }

@@ -115,9 +115,9 @@ impl Lookup {
             let direction = Direction::from_name(direction)?;
             self.inner.neighbors(self.inner.find(&vertex.into())?, direction, weights)
         };
-        let found = py.detach(find).map_err(Failure::from)?;
-        let ids = self.shown(py, &found.ids)?;
-        if weights { (ids, found.weights).into_bound_py_any(py) } else { Ok(ids.into_any()) }
+        let neighbors = py.detach(find).map_err(Failure::from)?;
+        let ids = self.shown(py, &neighbors.ids)?;
+        if weights { (ids, neighbors.weights).into_bound_py_any(py) } else { Ok(ids.into_any()) }
     }
 
     /// The vertices of a shortest path by look-ups from both ends, empty if there is no path;
@@ -129,14 +129,14 @@ impl Lookup {
         target: Vertex,
         weighted: bool,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
-        let found = with_job(py, None, |job| {
+        let between = with_job(py, None, |job| {
             let [source, target] = [source, target].map(|end| self.inner.find(&end.into()));
             Ok(match weighted {
                 false => self.inner.between(source?, target?, job)?,
                 true => self.inner.between_weighted(source?, target?, job)?,
             })
         })?;
-        let path = match found {
+        let path = match between {
             Between::Path(path) => path,
             Between::Nothing => Vec::new(),
             Between::Unknown => return Ok(None),

@@ -68,9 +68,9 @@ macro_rules! methods {
                 keys: PyBuffer<u64>,
             ) -> PyResult<Bound<'py, PyByteArray>> {
                 let keys = keys.to_vec(py)?;
-                let found =
+                let contained =
                     self.inner.call(py, keys.len() >= LONG, |inner| inner.contains_many(&keys))?;
-                Ok(truths(py, &found))
+                Ok(truths(py, &contained))
             }
         }
     };

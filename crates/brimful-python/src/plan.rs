@@ -138,8 +138,9 @@ pub(crate) fn plan_import(
 ) -> PyResult<Bound<'_, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
     let reading = sizes.reading(weighted)?;
-    let known = sizes.sizes(reading.policy.weighted(weighted) || sizes.hashes_weights)?;
-    let import = forecast::forecast(&known, &reading, limits.budget().limit(), limits.workers());
+    let graph_sizes = sizes.sizes(reading.policy.weighted(weighted) || sizes.hashes_weights)?;
+    let import =
+        forecast::forecast(&graph_sizes, &reading, limits.budget().limit(), limits.workers());
     // A reader reserves memory for the largest possible pages; mostly it takes a quarter.
     import_figures(py, &import, limits, resident_bytes().unwrap_or(0) + reserve_bytes / 4)
 }
@@ -160,14 +161,14 @@ pub(crate) struct Machine {
 
 impl Machine {
     fn bandwidths(&self, py: Python<'_>, limits: Limits) -> PyResult<Bandwidths> {
-        let given = |value: Option<f64>, name: &str| match value {
+        let bandwidth = |value: Option<f64>, name: &str| match value {
             Some(value) if !(value.is_finite() && value > 0.0) => {
                 let what = format!("{name} must be a number of GB/s above 0, not {value}");
                 Err(Failure::from(EngineError::Usage(what)))
             }
             other => Ok(other.map(|gigabytes| gigabytes * 1e9)),
         };
-        let (memory, disk) = (given(self.memory, "memory")?, given(self.disk, "disk")?);
+        let (memory, disk) = (bandwidth(self.memory, "memory")?, bandwidth(self.disk, "disk")?);
         if !(self.network.is_finite() && self.network > 0.0) {
             let what = format!("network must be a number of Gbit/s above 0, not {}", self.network);
             return Err(Failure::from(EngineError::Usage(what)).into());
@@ -262,7 +263,7 @@ pub(crate) fn plan<'py>(
     let inner = graph.map(|graph| Arc::clone(&graph.get().inner));
     let subject = match (&inner, &sizes) {
         (Some(graph), _) => Subject::Graph(graph),
-        (None, Some(given)) => Subject::Sizes(given.sizes(request.weighted)?),
+        (None, Some(sizes)) => Subject::Sizes(sizes.sizes(request.weighted)?),
         (None, None) => {
             let what = "a plan needs a graph, or its numbers of vertices and edges: give \
                         --vertices and --edges";
@@ -279,11 +280,11 @@ pub(crate) fn plan<'py>(
     out.set_item("memory_bandwidth", bandwidths.map(|at| at.memory / 1e9))?;
     out.set_item("disk_bandwidth", bandwidths.map(|at| at.disk / 1e9))?;
     let imported = match (subject, sizes) {
-        (Subject::Sizes(sizes), Some(given)) => {
+        (Subject::Sizes(graph_sizes), Some(sizes)) => {
             let limit = limits.budget().limit();
             let import = forecast::forecast(
-                &sizes,
-                &given.reading(sizes.weighted)?,
+                &graph_sizes,
+                &sizes.reading(graph_sizes.weighted)?,
                 limit,
                 limits.workers(),
             );

@@ -43,11 +43,11 @@ pub(crate) struct Asked<'py> {
 
 /// The request, without checkpoints.
 pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
-    let chosen = |given: &str, usual: &str, other: &str, what: &str| match given {
-        _ if given == usual => Ok(false),
-        _ if given == other => Ok(true),
+    let is_other = |word: &str, usual: &str, other: &str, option: &str| match word {
+        _ if word == usual => Ok(false),
+        _ if word == other => Ok(true),
         _ => {
-            let what = format!("there is no {what} {given:?}; choose {usual} or {other}");
+            let what = format!("there is no {option} {word:?}; choose {usual} or {other}");
             Err(Failure::from(EngineError::Usage(what)))
         }
     };
@@ -58,14 +58,14 @@ pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
         source_weights: asked.source_weight.clone(),
         // A run sets the table that it reads; a forecast needs none.
         pairs: asked.pairs.as_ref().map(|_| Pairs::default()),
-        narrow: chosen(&asked.precision, "f64", "f32", "precision")?,
+        narrow: is_other(&asked.precision, "f64", "f32", "precision")?,
         weighted: asked.weighted,
-        asynchronous: chosen(&asked.mode, "sync", "async", "mode")?,
+        asynchronous: is_other(&asked.mode, "sync", "async", "mode")?,
         store: asked.store.choice()?,
         tolerance: asked.tolerance,
         max_supersteps: asked.max_supersteps,
         checkpoints: None,
-        share: asked.share.as_ref().map(|given| given.share(asked.params.py())),
+        share: asked.share.as_ref().map(|share| share.share(asked.params.py())),
         crew: asked.crew.map(GivenCrew::crew),
     })
 }
@@ -99,8 +99,8 @@ pub(crate) fn with_resume_advice(py: Python<'_>, error: PyErr, folder: Option<&P
     error
 }
 
-fn parameters(given: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Parameter>> {
-    given
+fn parameters(values: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Parameter>> {
+    values
         .iter()
         .map(|(key, value)| {
             let parameter = match (value.extract::<f64>(), value.extract::<Vec<f64>>()) {
@@ -138,7 +138,7 @@ impl Store {
                 (&self.scheduler, "scheduler"),
                 (&self.partitioner, "partitioner"),
             ];
-            return match around.iter().find(|(given, _)| given.is_some()) {
+            return match around.iter().find(|(option, _)| option.is_some()) {
                 None => Ok(None),
                 Some((_, name)) => Err(EngineError::Usage(format!(
                     "--{name} is for vertices in a store; add --store, or leave it out"

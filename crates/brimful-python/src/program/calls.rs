@@ -59,7 +59,8 @@ impl Seen {
 
 /// The items of a state of Pregel: the value, whether the vertex halted, its messages (each a
 /// target followed by a message: lists of pairs would be many objects for the garbage collector),
-/// and its own edges. Kept vertices have these in place of the edges of the graph, not in the state.
+/// and its own edges. A kept vertex has its own edges in place of those of the graph, not in the
+/// state.
 const VALUE: usize = 0;
 const IS_HALTED: usize = 1;
 const OUTBOX: usize = 2;
@@ -288,10 +289,10 @@ impl VertexProgram for Program {
         Python::attach(|_| work());
     }
 
-    fn combine(&self, held: &mut Value, signal: Value) -> Outcome<()> {
-        *held = Python::attach(|py| {
+    fn combine(&self, waiting: &mut Value, signal: Value) -> Outcome<()> {
+        *waiting = Python::attach(|py| {
             let combine = self.methods.combine.bind(py);
-            self.values.combined(py, (held, &signal), |held, signal| combine.call1((held, signal)))
+            self.values.combined(py, (waiting, &signal), |old, new| combine.call1((old, new)))
         })?;
         Ok(())
     }

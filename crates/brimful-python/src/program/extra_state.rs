@@ -31,7 +31,7 @@ impl ExtraState<'_> {
             Some((save, _)) => Python::attach(|py| save.bind(py).call0()?.extract())
                 .map_err(|error: PyErr| Error::Usage(error.to_string()))?,
         };
-        let created = self.ids.known();
+        let created = self.ids.created_keys();
         if text.is_empty() && created.is_empty() {
             return Ok(String::new());
         }

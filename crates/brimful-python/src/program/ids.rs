@@ -79,7 +79,7 @@ impl Ids {
     /// vertices are.
     pub(super) fn new(
         graph: &Arc<Graph>,
-        known: Vec<Key>,
+        created_before: Vec<Key>,
         on_disk: bool,
         resources: &Resources,
     ) -> Result<Self, Error> {
@@ -91,7 +91,7 @@ impl Ids {
             known_to_all: 0,
             moved: (u64::MAX, Vec::new()),
         };
-        for key in known {
+        for key in created_before {
             created.add(key, graph.vertices())?;
         }
         Ok(Self {
@@ -147,13 +147,13 @@ impl Ids {
     }
 
     /// Adds the ids of vertices that an earlier run created, by rank.
-    pub(super) fn restore(&self, known: Vec<Key>) -> Result<(), Error> {
+    pub(super) fn restore(&self, keys: Vec<Key>) -> Result<(), Error> {
         let mut created = self.created();
-        known.into_iter().try_for_each(|key| created.add(key, self.of_graph.len()).map(drop))
+        keys.into_iter().try_for_each(|key| created.add(key, self.of_graph.len()).map(drop))
     }
 
     /// The ids of created vertices, by rank.
-    pub(super) fn known(&self) -> Vec<Key> {
+    pub(super) fn created_keys(&self) -> Vec<Key> {
         self.created().ids.clone()
     }
 
@@ -167,8 +167,8 @@ impl Ids {
     /// get the same ranks in all processes, as in a run of one process.
     pub(super) fn accept(&self, of_all: &[&[u8]]) -> Result<(), Error> {
         let mut created = self.created();
-        let known = created.known_to_all;
-        let own = created.ids.split_off(known);
+        let known_to_all = created.known_to_all;
+        let own = created.ids.split_off(known_to_all);
         for key in &own {
             created.ranks.remove(key);
             created.memory.give(key.bytes());
@@ -184,7 +184,7 @@ impl Ids {
             }
         }
         let ranks = own.iter().filter_map(|key| created.ranks.get(key).copied()).collect();
-        created.moved = (graph + known as u64, ranks);
+        created.moved = (graph + known_to_all as u64, ranks);
         created.known_to_all = created.ids.len();
         Ok(())
     }

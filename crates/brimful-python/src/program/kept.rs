@@ -92,7 +92,7 @@ fn shared(path: &Path) -> Option<Shared> {
         shared.upgrade().is_some_and(|shared| locked(&shared).usage != Usage::Closed)
     };
     open.retain(|(_, shared)| is_open(shared));
-    open.iter().find(|(known, _)| known == path).and_then(|(_, shared)| shared.upgrade())
+    open.iter().find(|(folder, _)| folder == path).and_then(|(_, shared)| shared.upgrade())
 }
 
 fn share(path: Option<PathBuf>, opened: Opened) -> Shared {

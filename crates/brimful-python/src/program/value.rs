@@ -254,21 +254,21 @@ impl Values {
         }
     }
 
-    /// Combines the objects of two signals into a value that replaces `held` in the message table.
-    /// Unless `held` is bytes, the value has the same length as `held`, so the table has room for
-    /// it. If `held` is bytes, the table may lack room and combine again later, so a waiting signal
-    /// stays there.
+    /// Combines the objects of two signals into a value that replaces `old` in the message table.
+    /// Unless `old` is bytes, the value has the same length as `old`, so the table has room for the
+    /// value. If `old` is bytes, the table may lack room and combine again later, so a waiting
+    /// signal stays there.
     pub(super) fn combined<'py>(
         &self,
         py: Python<'py>,
-        (held, signal): (&Value, &Value),
+        (old, signal): (&Value, &Value),
         combine: impl FnOnce(Bound<'py, PyAny>, Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Value> {
-        if matches!(held, Value::Bytes(_)) {
-            let both = combine(self.object(py, held)?, self.object(py, signal)?)?;
+        if matches!(old, Value::Bytes(_)) {
+            let both = combine(self.object(py, old)?, self.object(py, signal)?)?;
             return self.number(&both).map_or_else(|| self.dumped(&both), Ok);
         }
-        let both = combine(self.take(py, held)?, self.take(py, signal)?)?;
+        let both = combine(self.take(py, old)?, self.take(py, signal)?)?;
         self.number(&both).map_or_else(|| self.waits(both), Ok)
     }
 

@@ -56,11 +56,11 @@ impl KeptVertexStore {
         url: &str,
         opener: Option<Py<PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let found = KeptStore::read(url, &*schemes(opener.as_ref())?);
-        let Some(found) = found.map_err(Failure::from)? else { return Ok(None) };
+        let description = KeptStore::read(url, &*schemes(opener.as_ref())?);
+        let Some(description) = description.map_err(Failure::from)? else { return Ok(None) };
         let out = PyDict::new(py);
-        out.set_item("graph", found.graph.display().to_string())?;
-        for (name, value) in found.properties() {
+        out.set_item("graph", description.graph.display().to_string())?;
+        for (name, value) in description.properties() {
             out.set_item(name, value)?;
         }
         Ok(Some(out))
@@ -176,9 +176,9 @@ impl KeptVertexStore {
         start: usize,
         count: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let found = self.on(py, |opened| rows_of(opened, start, count))?;
+        let rows = self.on(py, |opened| rows_of(opened, start, count))?;
         let (ids, values) = self.ids();
-        listed(py, &ids, &values, found)
+        listed(py, &ids, &values, rows)
     }
 
     fn vertex_stream(&self) -> Stream {

@@ -119,7 +119,7 @@ impl Location {
 
     /// Records the ids of created vertices, before the records that have them are durable.
     pub(in super::super) fn name(&mut self, ids: &Ids) -> Result<(), Error> {
-        let created = ids.known();
+        let created = ids.created_keys();
         if self.kept.is_none() || created.len() == self.notes.created.len() {
             return Ok(());
         }
@@ -178,7 +178,7 @@ impl Location {
 
     /// Records that the run ended, with its changes on disk.
     pub(in super::super) fn finished(&mut self, ids: &Ids) -> Result<(), Error> {
-        self.notes = Notes { created: ids.known(), ..Notes::default() };
+        self.notes = Notes { created: ids.created_keys(), ..Notes::default() };
         self.record(Condition::Whole)
     }
 

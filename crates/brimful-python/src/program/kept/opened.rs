@@ -164,7 +164,7 @@ impl Opened {
             self.kept.as_ref().map(|kept| kept.description().condition) == Some(Condition::Running);
         if is_changed {
             // Before the records that have these ids.
-            self.notes.created = self.ids.known();
+            self.notes.created = self.ids.created_keys();
             self.record(Condition::Running)?;
         }
         self.sync_stores()?;
