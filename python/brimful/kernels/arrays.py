@@ -67,7 +67,7 @@ def read(slot: Slot, address: int) -> Any:
     """Return the value of an aggregator in the aggregate at an address.
 
     Raises:
-        OverflowError: It is a sum that 64 bits cannot hold.
+        OverflowError: The value is a sum that 64 bits cannot hold.
     """
     rule, value = _word(slot, address)
     if rule[0] == 0:
@@ -89,11 +89,11 @@ def add(slot: Slot, address: int, values: Any) -> None:
     values = values.astype(kind)
     whole = values if rule[0] == 0 else np.concatenate([value, values])
     if slot.kind != "float64":
-        found = _exact(slot, whole.tolist())
-        if found >> 63 not in (0, -1):
+        merged = _exact(slot, whole.tolist())
+        if merged >> 63 not in (0, -1):
             rule[0] = slot.overflow
             return
-        value[0] = found
+        value[0] = merged
     else:
         value[0] = _merged(slot, whole[0], whole[1:])
     rule[0] = slot.rule
@@ -183,7 +183,7 @@ class ArrayKernel:
         """Check that a method returns a tuple of arrays for the fields of states.
 
         Raises:
-            Unfit: It does not.
+            Unfit: The method returns something else.
         """
         assert self._record is not None
         try:
@@ -204,13 +204,13 @@ class ArrayKernel:
 
     def _kind(self, name: str, *arguments: Any) -> str:
         where = place(name, self._methods[name])
-        found = np.asarray(self._returned(name, *arguments)).dtype
-        if found.kind not in "biuf":
+        dtype = np.asarray(self._returned(name, *arguments)).dtype
+        if dtype.kind not in "biuf":
             raise Unfit(
-                f"{where} returns values of the type {found} in place of numbers",
+                f"{where} returns values of the type {dtype} in place of numbers",
                 "Return an array of numbers",
             )
-        return "float64" if found.kind == "f" else "int64"
+        return "float64" if dtype.kind == "f" else "int64"
 
     def _loaded(self, states: Any) -> Any:
         """Return states as methods read them."""
@@ -300,22 +300,22 @@ class ArrayKernel:
         if not len(at):
             return
         vertex = self._later(self._loaded(old[at]), None if degrees is None else degrees[at])
-        given = self._methods["aggregate"](self._program, vertex, self._loaded(new[at]))
-        for slot, value in zip(self._slots, self._values(given), strict=True):
+        returned = self._methods["aggregate"](self._program, vertex, self._loaded(new[at]))
+        for slot, value in zip(self._slots, self._values(returned), strict=True):
             add(slot, context.partial, np.broadcast_to(value, len(at)))
 
-    def _values(self, given: Any) -> list[Any]:
-        """Return what `aggregate` returned as an array for each aggregator.
+    def _values(self, returned: Any) -> list[Any]:
+        """Return an array for each aggregator, from the result of `aggregate`.
 
         Raises:
-            Unfit: It is something else.
+            Unfit: The result is something else.
         """
-        values = (given,) if len(self._slots) == 1 else given
+        values = (returned,) if len(self._slots) == 1 else returned
         where = place("aggregate", self._methods["aggregate"])
         if not isinstance(values, tuple) or len(values) != len(self._slots):
             names = ", ".join(slot.name for slot in self._slots)
             raise Unfit(
-                f"{where} returns {shortened(given)} in place of {len(self._slots)} arrays "
+                f"{where} returns {shortened(returned)} in place of {len(self._slots)} arrays "
                 f"({names})",
                 "Return a tuple of them in each case",
             )
@@ -340,7 +340,7 @@ class ArrayKernel:
             due = np.flatnonzero(degrees > 0)
         vertex = self._later(self._loaded(states[due]), None if degrees is None else degrees[due])
         # Neither target nor weight is read; the engine applies the weight.
-        found = self._methods["signal"](self._program, vertex, None, 1.0)
-        if found is None and self._is_sum:
+        returned = self._methods["signal"](self._program, vertex, None, 1.0)
+        if returned is None and self._is_sum:
             raise TypeError("signal returned None; return 0.0 where there is no signal")
-        signals[due] = self._silence if found is None else self._turned(np.asarray(found))
+        signals[due] = self._silence if returned is None else self._turned(np.asarray(returned))

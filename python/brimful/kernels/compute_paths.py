@@ -1,4 +1,4 @@
-"""The paths through `compute` of a Pregel program: what a call may do, and when.
+"""The paths through `compute` of a Pregel program, and the actions that each allows.
 
 A method is looked at twice: for superstep 0, and for the others. Invariant: statements and tests
 that the superstep decides are gone, and a method that may act twice in one call is refused.
@@ -16,7 +16,7 @@ from brimful.kernels.methods import Unfit, tree_of
 
 
 class _Path(NamedTuple):
-    """What a call has done on a path through the method."""
+    """The actions of a call on a path through the method."""
 
     #: Messages and contributions so far: "message", and the names of aggregators.
     done: frozenset[str] = frozenset()
@@ -34,7 +34,7 @@ class ComputeSource:
         """Take the method; `is_first`: for superstep 0.
 
         Raises:
-            Unfit: It has no source code, or may send or contribute twice in one call.
+            Unfit: The method has no source code, or may send or contribute twice in one call.
         """
         self.method, self.is_first = method, is_first
         self.tree = tree_of(method)
@@ -75,33 +75,34 @@ class ComputeSource:
 
     def _folded(self, statements: Iterable[ast.stmt]) -> list[ast.stmt]:
         """Return statements without those that never run."""
-        found: list[ast.stmt] = []
+        kept: list[ast.stmt] = []
         for statement in statements:
             match statement:
                 case ast.If():
-                    known = self.known(statement.test)
-                    if known is None:
+                    truth = self.fixed_truth(statement.test)
+                    if truth is None:
                         statement.body = self._folded(statement.body) or [ast.Pass()]
                         statement.orelse = self._folded(statement.orelse)
-                        found.append(statement)
+                        kept.append(statement)
                     else:
-                        found += self._folded(statement.body if known else statement.orelse)
+                        kept += self._folded(statement.body if truth else statement.orelse)
                 case ast.For() | ast.While():
                     statement.body = self._folded(statement.body) or [ast.Pass()]
                     statement.orelse = self._folded(statement.orelse)
-                    found.append(statement)
+                    kept.append(statement)
                 case _:
-                    found.append(statement)
-        return found
+                    kept.append(statement)
+        return kept
 
-    def known(self, test: ast.expr) -> bool | None:
+    def fixed_truth(self, test: ast.expr) -> bool | None:
         """Return the truth of a test that follows from the superstep; None if it does not."""
         match test:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                known = self.known(operand)
-                return None if known is None else not known
+                truth = self.fixed_truth(operand)
+                return None if truth is None else not truth
             case ast.BoolOp(op=op, values=values):
-                parts, decisive = [self.known(value) for value in values], isinstance(op, ast.Or)
+                parts = [self.fixed_truth(value) for value in values]
+                decisive = isinstance(op, ast.Or)
                 if decisive in parts:
                     return decisive
                 return None if None in parts else not decisive

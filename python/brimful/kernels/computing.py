@@ -75,7 +75,7 @@ def computing_of(program: Pregel, slots: Mapping[str, str], *, is_weighted: bool
     """Return the functions of a program; `slots` are its aggregators and their kinds.
 
     Raises:
-        Unfit: The program does what no function of numbers does.
+        Unfit: Functions of numbers cannot replace the method.
     """
     _check_class(program)
     method = method_of(program, "compute")
@@ -111,7 +111,7 @@ def _check_class(program: Pregel) -> None:
     """Refuse a class whose vertices change the graph, or whose master switches methods.
 
     Raises:
-        Unfit: It is one.
+        Unfit: The class is one of these.
     """
     name = type(program).__name__
     if program.mutates:
@@ -134,20 +134,19 @@ def _combiner(program: Pregel) -> str:
     method = method_of(program, "combine")
     function = tree_of(method)
     names = sorted(argument.arg for argument in function.args.args[1:])
-    # The docstring is no part of it.
     *_, last = function.body
     has_one = len(function.body) - (ast.get_docstring(function) is not None) == 1
-    found, pair = None, list[ast.expr]()
+    operation, pair = None, list[ast.expr]()
     match last:
         case ast.Return(value=ast.BinOp(left=left, op=op, right=right)):
-            found, pair = _OPERATORS.get(type(op)), [left, right]
+            operation, pair = _OPERATORS.get(type(op)), [left, right]
         case ast.Return(value=ast.Call(func=ast.Name(id=name), args=[left, right], keywords=[])):
             is_known = name in _FUNCTIONS and name in builtins_of(method)
-            found, pair = name if is_known else None, [left, right]
-    given = sorted(one.id for one in pair if isinstance(one, ast.Name))
-    if found is None or not has_one or given != names or method.__code__.co_freevars:
+            operation, pair = name if is_known else None, [left, right]
+    operands = sorted(one.id for one in pair if isinstance(one, ast.Name))
+    if operation is None or not has_one or operands != names or method.__code__.co_freevars:
         raise Unfit(f"{place('combine', method)} is no known combiner", f"Let it return {ways}")
-    return found
+    return operation
 
 
 class _Translation(ast.NodeTransformer):
@@ -161,7 +160,7 @@ class _Translation(ast.NodeTransformer):
         `has_degrees`: compiled code knows the degree of its vertex.
 
         Raises:
-            Unfit: It cannot be translated.
+            Unfit: The method cannot be translated.
         """
         self._source, self._slots, self._has_degrees = source, slots, has_degrees
         self._functions = builtins_of(source.method)
@@ -192,14 +191,14 @@ class _Translation(ast.NodeTransformer):
         return ast.Return(ast.Tuple([_name(name) for name in names], ast.Load()))
 
     def _statements(self, statements: Iterable[ast.stmt]) -> list[ast.stmt]:
-        found: list[ast.stmt] = []
+        translated: list[ast.stmt] = []
         for statement in statements:
             new = self.visit(statement)
-            found += new if isinstance(new, list) else [new]
-        return found
+            translated += new if isinstance(new, list) else [new]
+        return translated
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:
-        """Return what the method did."""
+        """Return the result of the call: value, message, vote and contributions."""
         if node.value is not None and not (
             isinstance(node.value, ast.Constant) and node.value.value is None
         ):
@@ -209,7 +208,7 @@ class _Translation(ast.NodeTransformer):
         return ast.copy_location(self._result(), node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | list[ast.stmt]:
-        """Note what a call of a method of the vertex does."""
+        """Translate a call of a method of the vertex into assignments."""
         match node.value:
             case ast.Call(func=ast.Attribute() as called, args=arguments, keywords=[]):
                 name = self._source.field(called)
@@ -221,16 +220,16 @@ class _Translation(ast.NodeTransformer):
             case "send_to_all", [message]:
                 self.along.add("unchanged")
                 return self._sent(self.visit(message), node)
-            case "aggregate", [ast.Constant(value=slot), given] if slot in self._slots:
+            case "aggregate", [ast.Constant(value=slot), value] if slot in self._slots:
                 self.contributes = True
-                return self._contributed(str(slot), self.visit(given), node)
+                return self._contributed(str(slot), self.visit(value), node)
         return self.generic_visit(node)
 
     def _sent(self, message: ast.expr, node: ast.AST) -> list[ast.stmt]:
         return [_assign(_MESSAGE, message, node), _assign(_SENDS, ast.Constant(1), node)]
 
-    def _contributed(self, slot: str, given: ast.expr, node: ast.AST) -> list[ast.stmt]:
-        return [_assign(_given(slot), given, node), _assign(_has(slot), ast.Constant(True), node)]
+    def _contributed(self, slot: str, value: ast.expr, node: ast.AST) -> list[ast.stmt]:
+        return [_assign(_given(slot), value, node), _assign(_has(slot), ast.Constant(True), node)]
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         """Translate a loop over the edges, over the messages, or another one."""
@@ -427,8 +426,10 @@ class _Translation(ast.NodeTransformer):
             case ast.Name(id=name) if name == self._messages:
                 return ast.copy_location(_name(HAS_MESSAGE), test)
             case ast.BoolOp():
-                # Parts that are known decide nothing, as the whole would be known.
-                open_parts = [value for value in test.values if self._source.known(value) is None]
+                # Parts with a fixed truth decide nothing, or the whole would have a fixed truth.
+                open_parts = [
+                    value for value in test.values if self._source.fixed_truth(value) is None
+                ]
                 if len(open_parts) == 1:
                     return self._truth(open_parts[0])
                 test.values = [self._truth(value) for value in open_parts]
@@ -436,8 +437,8 @@ class _Translation(ast.NodeTransformer):
             case ast.UnaryOp(op=ast.Not()):
                 test.operand = self._truth(test.operand)
                 return test
-        found: ast.expr = self.visit(test)
-        return found
+        translated: ast.expr = self.visit(test)
+        return translated
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         """Translate the test whose truth `not` reverses."""
@@ -451,17 +452,17 @@ class _Translation(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> ast.stmt:
         """Translate the test and the loop."""
-        known = self._source.known(node.test)
-        node.test = self._truth(node.test) if known is None else ast.Constant(known)
+        truth = self._source.fixed_truth(node.test)
+        node.test = self._truth(node.test) if truth is None else ast.Constant(truth)
         node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """Translate a choice, which the superstep may decide."""
-        known = self._source.known(node.test)
-        if known is not None:
-            found: ast.expr = self.visit(node.body if known else node.orelse)
-            return found
+        truth = self._source.fixed_truth(node.test)
+        if truth is not None:
+            chosen: ast.expr = self.visit(node.body if truth else node.orelse)
+            return chosen
         node.test = self._truth(node.test)
         node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
         return node

@@ -45,17 +45,17 @@ class Typed:
         """Return the type of a named tuple."""
         return self._numba.types.BaseTuple.from_types(fields, kind)
 
-    def _check_values(self, name: str, found: Any, kinds: list[tuple[str, str]]) -> None:
+    def _check_values(self, name: str, returned: Any, kinds: list[tuple[str, str]]) -> None:
         """Check that a method returns a tuple of values of some names and kinds.
 
         Raises:
-            Unfit: It does not.
+            Unfit: The method returns something else.
         """
         types, where = self._numba.types, self._where(name)
         names = ", ".join(one for one, _ in kinds)
-        if not isinstance(found, types.BaseTuple) or len(found) != len(kinds):
+        if not isinstance(returned, types.BaseTuple) or len(returned) != len(kinds):
             raise Unfit(
-                f"{where} returns {found} in place of {counted(len(kinds), 'value')} ({names})",
+                f"{where} returns {returned} in place of {counted(len(kinds), 'value')} ({names})",
                 "Return a tuple of them in each case",
             )
         fits = {
@@ -63,7 +63,7 @@ class Typed:
             "int64": types.Integer | types.Boolean,
             "bool": types.Boolean,
         }
-        for value, (one, kind) in zip(found, kinds, strict=True):
+        for value, (one, kind) in zip(returned, kinds, strict=True):
             if not isinstance(value, fits[kind]):
                 raise Unfit(
                     f"{where} returns {value} for {one}, which has the type {kind}",
@@ -80,25 +80,25 @@ class Typed:
         Raises:
             Unfit: Numba cannot type the method, or it returns something else.
         """
-        found = self._returned(name, *arguments)
-        if name == "signal" and isinstance(found, self._numba.types.Optional):
-            found = found.type
+        returned = self._returned(name, *arguments)
+        if name == "signal" and isinstance(returned, self._numba.types.Optional):
+            returned = returned.type
         is_state = name in ("initial_state", "collect")
         remedy = ", or give the program the fields of its state" * is_state
-        return self._kind(found, f"{self._where(name)} returns", f"Return a number{remedy}")
+        return self._kind(returned, f"{self._where(name)} returns", f"Return a number{remedy}")
 
-    def _kind(self, found: Any, doing: str, remedy: str) -> Any:
+    def _kind(self, returned: Any, doing: str, remedy: str) -> Any:
         """Return int64 or float64 for the type of an integer or a float.
 
         Raises:
-            Unfit: It is another type.
+            Unfit: The type is another one.
         """
-        nb, found = self._numba, self._numba.types.unliteral(found)
-        if isinstance(found, nb.types.Float):
+        nb, returned = self._numba, self._numba.types.unliteral(returned)
+        if isinstance(returned, nb.types.Float):
             return nb.float64
-        if isinstance(found, nb.types.Integer | nb.types.Boolean):
+        if isinstance(returned, nb.types.Integer | nb.types.Boolean):
             return nb.int64
-        raise Unfit(f"{doing} {found} in place of a number", remedy)
+        raise Unfit(f"{doing} {returned} in place of a number", remedy)
 
     def numbers(self) -> Numbers:
         """Find the types of states and signals."""
@@ -193,11 +193,11 @@ class Methods(Typed):
         )
 
     def _check_contributions(self, later: Any, state: Any) -> None:
-        found = self._returned("aggregate", later, state)
+        returned = self._returned("aggregate", later, state)
         kinds = [(slot.name, slot.kind) for slot in self.slots]
         if len(kinds) == 1:
-            found = self._numba.types.UniTuple(found, 1)
-        self._check_values("aggregate", found, kinds)
+            returned = self._numba.types.UniTuple(returned, 1)
+        self._check_values("aggregate", returned, kinds)
 
 
 class ComputeTypes(Typed):
@@ -244,14 +244,14 @@ class ComputeTypes(Typed):
         """Return the types of the value and the message behind a call.
 
         Raises:
-            Unfit: They, or contributions to aggregators, are no numbers.
+            Unfit: One of them, or a contribution to an aggregator, is no number.
         """
-        found, where = self._returned(name, *arguments), self._where(name)
-        if not isinstance(found, self._numba.types.BaseTuple):
+        returned, where = self._returned(name, *arguments), self._where(name)
+        if not isinstance(returned, self._numba.types.BaseTuple):
             raise Unfit(f"{where} raises an exception in each call", "Change the method")
-        value, _, message, _, *given = found
+        value, _, message, _, *contributed = returned
         kinds = [(slot.name, slot.kind) for slot in self.slots]
-        self._check_values(name, self._numba.types.Tuple(given[1::2]), kinds)
+        self._check_values(name, self._numba.types.Tuple(contributed[1::2]), kinds)
         return (
             self._kind(value, f"{where} sets the value to", "Set a number"),
             self._kind(message, f"{where} sends", "Send a number"),

@@ -78,7 +78,7 @@ def method_of(program: Program | Pregel, name: str) -> FunctionType:
     """Return the function behind a method.
 
     Raises:
-        Unfit: It is something else, such as a static method, or has other parameters.
+        Unfit: The method is something else, such as a static method, or has other parameters.
     """
     base = Program if isinstance(program, Program) else Pregel
     if name in getattr(program, "__dict__", {}):
@@ -95,11 +95,11 @@ def method_of(program: Program | Pregel, name: str) -> FunctionType:
     ):
         shown = place(name, method) if isinstance(method, FunctionType) else name
         raise Unfit(f"{shown} of {type(program).__name__} is not a plain method", "Write it as one")
-    found, wanted = (
+    own, wanted = (
         [(one.kind, one.default is one.empty) for one in inspect.signature(of).parameters.values()]
         for of in (method, getattr(base, name))
     )
-    if found != wanted:
+    if own != wanted:
         names = ", ".join(inspect.signature(getattr(base, name)).parameters)
         raise Unfit(f"{place(name, method)} does not take ({names})", "Give it these parameters")
     return method
@@ -202,17 +202,17 @@ _OF_CALLS = ("PUSH_NULL", "PRECALL", "CALL")
 
 def _code(code: CodeType) -> list[Any]:
     """Return the instructions of a code, as far as they do not depend on its module."""
-    found: list[Any] = []
+    instructions: list[Any] = []
     for one in dis.get_instructions(code):
         name = one.opname.replace("LOAD_METHOD", "LOAD_ATTR")
         if isinstance(one.argval, CodeType):
-            found.append((name, _code(one.argval)))
+            instructions.append((name, _code(one.argval)))
         elif one.opcode in dis.hasjrel or one.opcode in dis.hasjabs:
             # The distance of a jump depends on the instructions between.
-            found.append(name)
+            instructions.append(name)
         elif name not in _OF_CALLS:
-            found.append((name, repr(one.argval)))
-    return found
+            instructions.append((name, repr(one.argval)))
+    return instructions
 
 
 def builtins_of(method: FunctionType) -> set[str]:
@@ -237,8 +237,8 @@ def remade(function: ast.FunctionDef, method: FunctionType) -> FunctionType:
     module = ast.fix_missing_locations(ast.Module([function], []))
     names: dict[str, Any] = {}
     exec(compile(module, method.__code__.co_filename, "exec"), method.__globals__, names)
-    found: FunctionType = names[function.name]
-    return found
+    made: FunctionType = names[function.name]
+    return made
 
 
 def stripped(value: ast.expr, weight: str, operations: set[str], functions: set[str]) -> ast.expr:

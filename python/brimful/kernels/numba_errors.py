@@ -63,7 +63,7 @@ def _line(error: Exception, text: str, code: CodeType) -> int | None:
     stated = re.search(re.escape(code.co_filename) + r"(?: \(|:)(\d+)", text)
     if stated:
         return int(stated[1])
-    # An attribute that the error names, or what the compiler was at when it failed.
+    # An attribute that the error names, or the instruction at which the compiler failed.
     name = error.name if isinstance(error, AttributeError) else None
     for one in dis.get_instructions(code):
         if name is not None and one.argval == name and one.positions is not None:

@@ -31,7 +31,7 @@ _BEGINS = "make the first state"
 
 
 class _Received(NamedTuple):
-    """What the failed call received: words, as the engine keeps them."""
+    """The arguments of the failed call: words, as the engine keeps them."""
 
     degree: int
     superstep: int
@@ -79,8 +79,8 @@ def replayed(
 ) -> ProgramError:
     """Return the error of a compiled call as that of the method.
 
-    `id` is that of the vertex, and `words` are what the call received. The error says so if the
-    method raises nothing.
+    `id` is that of the vertex, and `words` are the arguments of the call. If the method raises
+    nothing, the error says so.
     """
     received = _Received(*words)
     superstep = received.superstep
@@ -114,12 +114,12 @@ def replayed(
     if isinstance(program, Program) and doing == "signal" and received.state is not None:
         # Compiled code makes the signals of a superstep at the end of the one before.
         superstep += 1
-    found = ProgramError(message, id)
-    found.__cause__ = cause
+    error = ProgramError(message, id)
+    error.__cause__ = cause
     if doing != _BEGINS:
-        found.superstep, found.state = superstep, vertex.state
-        found.args = (f"{message}; superstep {superstep}, state {shortened(vertex.state)}",)
-    return found
+        error.superstep, error.state = superstep, vertex.state
+        error.args = (f"{message}; superstep {superstep}, state {shortened(vertex.state)}",)
+    return error
 
 
 #: The verb and the call of a method.
@@ -187,9 +187,9 @@ def _signal(reading: Reading, word: int) -> float | int | None:
 
 def _number(kind: str, word: int) -> float | int:
     form = "d" if kind == "float64" else "q"
-    found: float | int
-    (found,) = struct.unpack(f"={form}", struct.pack("=Q", word))
-    return found
+    number: float | int
+    (number,) = struct.unpack(f"={form}", struct.pack("=Q", word))
+    return number
 
 
 def _aggregated(slots: tuple[Slot, ...], words: list[int]) -> Any:

@@ -30,7 +30,7 @@ class Slot(NamedTuple):
     kind: str
     initial: float | int
     rule: int
-    #: True if the aggregate that methods read holds whole values: what the steps of a Pregel
+    #: True if the aggregate that methods read holds whole values, which the steps of a Pregel
     #: program made of contributions and the initial value.
     is_whole: bool
 
@@ -53,19 +53,20 @@ class Slot(NamedTuple):
         return self.name, self.rule, bits(self.initial) & (1 << 64) - 1, self.place
 
 
-def slots_of(found: Mapping[str, Aggregator], *, is_whole: bool = False) -> tuple[Slot, ...]:
+def slots_of(aggregators: Mapping[str, Aggregator], *, is_whole: bool = False) -> tuple[Slot, ...]:
     """Return the slots of some aggregators; `is_whole`: the program has steps.
 
     Raises:
         Unfit: An aggregator has no place on shards.
     """
-    if len(found) >= SLOTS:
+    if len(aggregators) >= SLOTS:
         raise Unfit(
-            f"a program on shards has at most {SLOTS - 1} aggregators, and this one {len(found)}",
+            f"a program on shards has at most {SLOTS - 1} aggregators, and this one "
+            f"{len(aggregators)}",
             "Leave some out",
         )
     slots = []
-    for place, (name, one) in enumerate(found.items(), 1):
+    for place, (name, one) in enumerate(aggregators.items(), 1):
         if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
             raise Unfit(
                 f"the aggregator {name!r} has no name that compiled code can have",

@@ -85,7 +85,8 @@ class KernelSteps:
         None: the master ends the run.
 
         Raises:
-            ProgramError: A method raised an exception, or did what compiled code cannot follow.
+            ProgramError: A method raised an exception, or a value has changed that compiled code
+                has fixed.
         """
         self._contribute(words)
         return self._begun(number)
@@ -118,7 +119,7 @@ class KernelSteps:
         return extra_state(self._steps, checked_dumps(name, dumps), loads)
 
     def _contribute(self, words: list[int]) -> None:
-        """Merge what vertices contributed in the superstep that ends.
+        """Merge the contributions of vertices in the superstep that ends.
 
         Raises:
             ProgramError: A sum exceeds 64 bits.
@@ -127,12 +128,12 @@ class KernelSteps:
         # In a superstep without acting vertices, the words are those that they would have seen.
         acted = self._slots if memory[0] else ()
         try:
-            found = {
+            contributed = {
                 slot.name: read(slot, memory.ctypes.data) for slot in acted if memory[slot.word]
             }
         except OverflowError as error:
             raise ProgramError(str(error)) from error
-        self._steps.aggregated.merge([found])
+        self._steps.aggregated.merge([contributed])
 
     def _begun(self, number: int) -> list[int] | None:
         goes_on = self._steps.next_superstep(number)
