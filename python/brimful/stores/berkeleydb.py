@@ -128,13 +128,13 @@ class BerkeleyStore(Store):
         """Return the next pairs after a key. No cursor stays open while records are written."""
         cursor = self._tree.cursor()
         try:
-            found = cursor.first() if last is None else cursor.set_range(last)
-            if found is not None and found[0] == last:
-                found = cursor.next()
+            pair = cursor.first() if last is None else cursor.set_range(last)
+            if pair is not None and pair[0] == last:
+                pair = cursor.next()
             page: list[tuple[bytes, bytes]] = []
-            while found is not None and len(page) < _PAGE:
-                page.append(found)
-                found = cursor.next()
+            while pair is not None and len(page) < _PAGE:
+                page.append(pair)
+                pair = cursor.next()
             return page
         finally:
             cursor.close()

@@ -41,7 +41,7 @@ def check_outside(url: str) -> list[str]:
     """Return the folders of a store, none of which is a graph or inside one.
 
     Raises:
-        UsageError: One of them is.
+        UsageError: A folder is a graph, or inside one.
     """
     folders: list[str] = _place(url)["url"].partition(":")[2].split(",")
     for folder in folders:
@@ -55,7 +55,7 @@ def check_new(url: str) -> None:
     """Refuse a new store whose folder is in use.
 
     Raises:
-        UsageError: There is a store or a graph, there are other files, or it is inside a graph.
+        UsageError: The folder has a store, a graph or other files, or is inside a graph.
     """
     folders = check_outside(url)
     if described(url) is not None:

@@ -23,7 +23,7 @@ def driver() -> Any:
     """Return the package pymongo.
 
     Raises:
-        MissingPackageError: It is not installed.
+        MissingPackageError: The package is not installed.
     """
     try:
         import pymongo
@@ -55,12 +55,12 @@ class Connection:
             for option in parts.query.split("&")
             if option and not option.startswith("retry_seconds=")
         ]
-        given = {option.partition("=")[0].lower() for option in options}
+        names = {option.partition("=")[0].lower() for option in options}
         # By default the driver would wait half a minute in each attempt.
         options += [
             f"{name}=2000"
             for name in ("serverSelectionTimeoutMS", "connectTimeoutMS")
-            if name.lower() not in given
+            if name.lower() not in names
         ]
         uri = f"{parts.scheme}://{parts.netloc}/{database}?{'&'.join(options)}"
         errors = self._pymongo.errors
@@ -81,7 +81,7 @@ class Connection:
         )
 
     def call(self, work: Any) -> Any:
-        """Return what `work` returns; repeat it while the server is away.
+        """Return the result of `work`; repeat the call while the server is away.
 
         Raises:
             UsageError: The server refused user or password.
@@ -163,10 +163,10 @@ class MongoStore(Store):
 
     def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
         """Return the record of each key; see `Store.get_many`."""
-        found = self._call(
+        records = self._call(
             lambda: {one["_id"]: one["r"] for one in self._collection.find(self._in(keys))}
         )
-        return [found.get(self._id(key)) for key in keys]
+        return [records.get(self._id(key)) for key in keys]
 
     def put_many(self, keys: Sequence[bytes], records: Sequence[bytes]) -> None:
         """Add or replace records; see `Store.put_many`."""

@@ -83,8 +83,8 @@ class Orient:
     def query(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
         """Return the rows of a query."""
         body = {"command": sql, "parameters": parameters}
-        found: list[dict[str, Any]] = self._request("POST", "command", body, "/sql/-1")["result"]
-        return found
+        rows: list[dict[str, Any]] = self._request("POST", "command", body, "/sql/-1")["result"]
+        return rows
 
     def execute(self, statements: Sequence[str]) -> None:
         """Execute statements in one transaction."""

@@ -86,8 +86,8 @@ class OrientStore(Store):
             f"SELECT k, r FROM {self._class} WHERE k IN :keys",
             keys=[self._key(key) for key in keys],
         )
-        found = {row["k"]: base64.b64decode(row["r"]) for row in rows}
-        return [found.get(self._key(key)) for key in keys]
+        records = {row["k"]: base64.b64decode(row["r"]) for row in rows}
+        return [records.get(self._key(key)) for key in keys]
 
     def put_many(self, keys: Sequence[bytes], records: Sequence[bytes]) -> None:
         """Add or replace records; see `Store.put_many`."""
@@ -117,8 +117,8 @@ class OrientStore(Store):
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield every record in the order of keys; see `Store.scan`."""
-        last, found = self._prefix[:-1], _PAGE
-        while found == _PAGE:
+        last, row_count = self._prefix[:-1], _PAGE
+        while row_count == _PAGE:
             rows = self._server.query(
                 f"SELECT k, x, r FROM {self._class} WHERE k > :last AND k < :end "
                 f"ORDER BY k LIMIT {_PAGE}",
@@ -128,7 +128,7 @@ class OrientStore(Store):
             for row in rows:
                 digits = row.get("x") or row["k"][len(self._prefix) :]
                 yield bytes.fromhex(digits), base64.b64decode(row["r"])
-            found = len(rows)
+            row_count = len(rows)
             last = rows[-1]["k"] if rows else last
 
     def count(self) -> int:

@@ -56,9 +56,9 @@ def forms() -> list[str]:
     from brimful import _native
 
     own = list(_native.stores())
-    known = {name: store.form for name, store in _registered.items()}
-    found = {entry.name for entry in metadata.entry_points(group=GROUP)} - _registered.keys()
-    return own + list(known.values()) + [f"{name}:..." for name in sorted(found)]
+    registered = [store.form for store in _registered.values()]
+    installed = {entry.name for entry in metadata.entry_points(group=GROUP)} - _registered.keys()
+    return own + registered + [f"{name}:..." for name in sorted(installed)]
 
 
 def check_url(url: str) -> str:
@@ -97,7 +97,7 @@ class Opener:
         return redacted_word(self._url).partition("?")[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what a worker of a cluster needs to open partitions of its own."""
+        """Pickle the parts that a worker of a cluster needs to open its own partitions."""
         return Opener, (self.name, self._store, self._url)
 
     @contextlib.contextmanager
@@ -215,8 +215,8 @@ def opener(url: str) -> Opener | None:
 
 
 def _entry(scheme: str) -> metadata.EntryPoint | None:
-    found = metadata.entry_points(group=GROUP, name=scheme)
-    return next(iter(found), None)
+    entries = metadata.entry_points(group=GROUP, name=scheme)
+    return next(iter(entries), None)
 
 
 def _own() -> set[str]:

@@ -35,7 +35,7 @@ class Retries:
         self._seconds, self._stopped = seconds, stopped
 
     def __call__(self, call: Callable[[], T]) -> T:
-        """Return what `call` returns.
+        """Return the result of `call`.
 
         Raises:
             StoreIoError: The server did not answer for the stated time.
@@ -59,7 +59,7 @@ def retry_seconds(opening: Opening) -> float:
     """Return the option `retry_seconds` of a URL.
 
     Raises:
-        UsageError: It is not a number of seconds.
+        UsageError: The option is not a number of seconds.
     """
     text = opening.options.get("retry_seconds", str(SECONDS))
     try:

@@ -55,8 +55,8 @@ class RocksStore(Store):
 
     def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
         """Return the record of each key; see `Store.get_many`."""
-        found: Any = self._database.get(list(keys))
-        return list(found)
+        records: Any = self._database.get(list(keys))
+        return list(records)
 
     def put_many(self, keys: Sequence[bytes], records: Sequence[bytes]) -> None:
         """Add or replace records; see `Store.put_many`."""
@@ -93,7 +93,7 @@ class RocksStore(Store):
             self._database.delete(key)
 
     def sync(self) -> None:
-        """Write what is in memory to disk."""
+        """Write changes in memory to disk."""
         self._guard(self._database.flush)
 
     def disk_bytes(self) -> int:
