@@ -17,7 +17,7 @@ def imported_ray() -> Any:
     """Return the package Ray.
 
     Raises:
-        MissingPackageError: It is not installed.
+        MissingPackageError: Ray is not installed.
     """
     try:
         import ray

@@ -78,9 +78,9 @@ def run(
             threads = limits["threads"] or max(1, place.cores // -(-workers // place.nodes))
             again = bool(restarts) and checkpoints["checkpoint_every"] is not None
             saving = {**checkpoints, "resume": checkpoints["resume"] or again}
-            held = nullcontext() if opener is None else opener.claimed(workers * threads)
+            claim = nullcontext() if opener is None else opener.claimed(workers * threads)
             try:
-                with held, Crew(workers, threads) as crew:
+                with claim, Crew(workers, threads) as crew:
                     crew.start()
                     budget = crew.even_budget() if limits["budget"] is None else limits["budget"]
                     own = {**limits, "threads": threads, **budget_beside_ray(budget)}
@@ -311,7 +311,7 @@ class Place(NamedTuple):
         """Return the cluster as it is now.
 
         Raises:
-            UsageError: It has no node with a CPU.
+            UsageError: The cluster has no node with a CPU.
         """
         name, _, number = address.partition(":")
         if name == "local":

@@ -47,14 +47,15 @@ def last_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[-1]
 
 
-def lost(who: str, error: BaseException) -> BrimfulError:
+def lost(process: str, error: BaseException) -> BrimfulError:
     """Return the error of a process that Ray reports as failed."""
     cause = last_line(error)
     if cause.startswith(("ModuleNotFoundError:", "ImportError:")):
         return UsageError(
-            f"{who} cannot load its code: {cause}; install the same version of brimful on all nodes"
+            f"{process} cannot load its code: {cause}; install the same version of brimful on all "
+            "nodes"
         )
-    return WorkerLostError(f"{who} was lost: {first_line(error)}")
+    return WorkerLostError(f"{process} was lost: {first_line(error)}")
 
 
 def placed(error: BaseException, place: str) -> BaseException:

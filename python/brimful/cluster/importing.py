@@ -36,7 +36,7 @@ _MESSAGES_AHEAD, _BATCHES_AHEAD = 8, 256
 
 @dataclass(frozen=True)
 class TextChoices:
-    """How a task parses text."""
+    """The options with which a task parses text."""
 
     format: str
     columns: EdgeColumns
@@ -78,11 +78,11 @@ class Reading:
         self.sorters = Sorting(self.share, self._at_once)
         return self
 
-    def _read_by(self, work: Callable[..., Iterator[Any]], ahead: int, *given: Any) -> None:
+    def _read_by(self, work: Callable[..., Iterator[Any]], ahead: int, *arguments: Any) -> None:
         """Let tasks read each file by `work`, at most `ahead` items before the import."""
         self._tasks = Tasks(
             work,
-            [(path, *given, self.share) for path in self._paths],
+            [(path, *arguments, self.share) for path in self._paths],
             [f"reads {_shown(path)}" for path in self._paths],
             self._at_once,
             ahead,
@@ -143,16 +143,16 @@ class Parsing(Reading):
 
         try:
             look = ray.remote(_has_names).options(num_cpus=1, max_retries=MAX_RESTARTS)
-            found = ray.get(look.remote(self._paths[0], self._choices, self.share))
-            if isinstance(found, BaseException):
-                raise found
+            has_names = ray.get(look.remote(self._paths[0], self._choices, self.share))
+            if isinstance(has_names, BaseException):
+                raise has_names
         except BaseException as error:
             self._connection.close()
             if isinstance(error, ray.exceptions.RayError):
                 raise lost(f"the task that reads {self.paths[0]}", error) from None
             raise
-        self.names = found
-        self._read_by(_messages, _MESSAGES_AHEAD, self._choices, found)
+        self.names = has_names
+        self._read_by(_messages, _MESSAGES_AHEAD, self._choices, has_names)
         return self
 
     def next(self, seconds: float) -> list[tuple[int, Any]] | None:
@@ -213,11 +213,11 @@ class Decoding(Reading):
 
     def _rows(self, table: EdgeTable) -> Iterator[Any]:
         while not table.stopped.is_set():
-            found = self._tasks.first_item(0.1)
-            if found == ():
+            item = self._tasks.first_item(0.1)
+            if item == ():
                 return
-            if found is not None:
-                yield found[0]
+            if item is not None:
+                yield item[0]
 
 
 def _shown(path: str) -> str:

@@ -41,7 +41,7 @@ def dumps(value: Any) -> bytes:
     """Return an object of a program as bytes for another process.
 
     Raises:
-        TypeError: It cannot be pickled.
+        TypeError: The object cannot be pickled.
     """
     try:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)

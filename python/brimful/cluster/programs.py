@@ -13,14 +13,14 @@ from brimful.cluster import pickled
 
 
 class Steps(Protocol):
-    """What a program does between supersteps in one of several processes."""
+    """The steps of a program between supersteps, in one of several processes."""
 
     @property
     def decides(self) -> bool:
-        """Whether a master decides for all processes."""
+        """True if a master decides for all processes."""
 
     def contribution(self) -> dict[str, Any]:
-        """End a superstep, and return what this process adds to aggregates."""
+        """End a superstep, and return the contributions of this process to aggregates."""
 
     def merge(self, contributions: Sequence[Mapping[str, Any]]) -> None:
         """Take the contributions of all processes, in order."""
@@ -41,11 +41,11 @@ class SharedSteps:
     def __init__(self, steps: Steps | None) -> None:
         """Wrap the steps of a program, if it has some."""
         self._steps = steps
-        #: Whether the first worker decides for all.
+        #: True if the first worker decides for all.
         self.decides = steps is not None and steps.decides
 
     def contribution(self) -> bytes:
-        """End a superstep, and return what this process adds to aggregates."""
+        """End a superstep, and return the contributions of this process to aggregates."""
         own = {} if self._steps is None else self._steps.contribution()
         return pickled.dumps(own) if own else b""
 

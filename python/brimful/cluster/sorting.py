@@ -43,20 +43,20 @@ class Sorting:
         import ray
 
         try:
-            kept = ray.put(np.frombuffer(records, dtype=np.uint8))
+            reference = ray.put(np.frombuffer(records, dtype=np.uint8))
         except (OSError, ray.exceptions.RayError) as error:
             self._refusal = StoreIoError(
                 f"Ray's object store does not take the edges in: {first_line(error)}; give it more "
                 "memory, or more space for the objects that it spills"
             )
             raise self._refusal from None
-        self._records.setdefault(part, []).append(kept)
+        self._records.setdefault(part, []).append(reference)
         self._bytes_sent += len(records)
 
     def sort(self, task: bytes, parts: int) -> _Sorted:
         """Begin to sort the records that were put since the last call."""
-        kept, self._records = self._records, {}
-        records = [kept.get(part, []) for part in range(parts)]
+        put, self._records = self._records, {}
+        records = [put.get(part, []) for part in range(parts)]
         self._indexes.append(_Sorted(records, task, self._share, self._at_once))
         return self._indexes[-1]
 
@@ -102,11 +102,11 @@ class _Sorted:
         """
         while self.tasks.running:
             _, part = self.tasks.running[0]
-            found = self.tasks.first_item(seconds)
-            if found is None:
+            item = self.tasks.first_item(seconds)
+            if item is None:
                 return None
-            if found:
-                return [(part, found[0])]
+            if item:
+                return [(part, item[0])]
             # Ray may free the records of a part that is written.
             self._records[part].clear()
             self.tasks.begin()

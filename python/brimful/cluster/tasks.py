@@ -61,8 +61,8 @@ class Tasks:
     ) -> None:
         """Plan tasks that call `work` with the elements of their inputs; `begin` begins them.
 
-        `names` say what each does, for messages. At most `at_once` run at a time; each is at most
-        `ahead` items before the import (None: any number).
+        `names` describe the work of each, for messages. At most `at_once` run at a time; each is at
+        most `ahead` items before the import (None: any number).
         """
         import ray
 
@@ -126,12 +126,12 @@ class Tasks:
             BrimfulError: The error of an input.
         """
         self.begin()
-        found = self.item(*self.running[0], seconds)
+        item = self.item(*self.running[0], seconds)
         if self.failure is not None:
             raise self.failure[1]
-        if found == ():
+        if item == ():
             self.running.pop(0)
-        return found
+        return item
 
     def end(self) -> None:
         """End all tasks at once."""

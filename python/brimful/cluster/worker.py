@@ -28,7 +28,7 @@ from brimful.reporting import warn
 if TYPE_CHECKING:
     from brimful import _native
 
-    #: What a run returns.
+    #: The result of a run.
     Outcome = TypeVar("Outcome", _native.Result, _native.States)
     #: A run on a graph, which each process calls with its share. Options and limits may differ
     #: between processes. Ray pickles the function.
@@ -137,7 +137,7 @@ class Worker:
         `together`: all workers are on one node, and can share memory.
 
         Returns:
-            Its figures, or the error that ended it.
+            The figures of the share, or the error that ended it.
         """
         connection = Connection(index, peers, self._board)
         share = {
@@ -168,8 +168,8 @@ def _opened(place: str, fingerprint: str) -> _native.Graph:
     """Open the graph of the driver, by its path, or by its URL through a copy on this node.
 
     Raises:
-        NotFoundError: This node does not see it.
-        InputError: This node sees another one.
+        NotFoundError: This node does not see the graph.
+        InputError: This node sees another graph.
         CorruptError, StoreIoError, UsageError: As `local_copy`.
     """
     from brimful import _native
