@@ -28,9 +28,9 @@ def aggregators_of(program: Program, mode: str) -> Mapping[str, Aggregator]:
         UsageError: `aggregators` is not such a mapping, the run has no supersteps, or a method
             reads aggregates that cannot.
     """
-    found = checked_aggregators(program.aggregators)
-    if not found:
-        return found
+    aggregators = checked_aggregators(program.aggregators)
+    if not aggregators:
+        return aggregators
     if mode == "async":
         raise UsageError("aggregators need supersteps; leave out mode='async'")
     for name in ("initial_state", "signal", "signal_score", "collect_score", "combine"):
@@ -42,7 +42,7 @@ def aggregators_of(program: Program, mode: str) -> Mapping[str, Aggregator]:
             )
     if type(program).aggregate is Program.aggregate:
         raise UsageError(f"{type(program).__name__} has aggregators, but no aggregate()")
-    return found
+    return aggregators
 
 
 class Totals:

@@ -54,6 +54,6 @@ def run_rows(
     return Rows(computed_rows(opened.native, request, resources.on(opened)))
 
 
-def _checked(algorithm: str, given: AlgorithmOptions) -> AlgorithmOptions:
+def _checked(algorithm: str, options: AlgorithmOptions) -> AlgorithmOptions:
     parameters = [str(info["name"]) for info in algorithms()[algorithm]["parameters"]]
-    return checked(AlgorithmOptions, given, algorithm, parameters)
+    return checked(AlgorithmOptions, options, algorithm, parameters)

@@ -73,8 +73,8 @@ def column_sentences(figures: Mapping[str, Any]) -> list[str]:
     """Return the sentence about rows of a table of columns that were left out."""
     from brimful.tables.joining import JoinTally
 
-    found = figures["vertex_columns"]
-    if found is None:
+    tally = figures["vertex_columns"]
+    if tally is None:
         return []
-    counts = {name: count for name, count in found.items() if name != "table"}
-    return JoinTally(**counts).sentences(found["table"], "the graph")
+    counts = {name: count for name, count in tally.items() if name != "table"}
+    return JoinTally(**counts).sentences(tally["table"], "the graph")

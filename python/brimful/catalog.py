@@ -121,17 +121,17 @@ def checked_parameters(algorithm: str, params: Mapping[str, object]) -> dict[str
     if not isinstance(algorithm, str) or algorithm not in algorithms():
         algorithm = shortened(algorithm)
         raise UsageError(unknown("algorithm", algorithm, algorithms(), LIST_COMMAND))
-    known = {str(one["name"]): one for one in algorithms()[algorithm]["parameters"]}
+    parameters = {str(one["name"]): one for one in algorithms()[algorithm]["parameters"]}
     taken = {}
     for name, value in params.items():
-        if not isinstance(name, str) or name not in known:
+        if not isinstance(name, str) or name not in parameters:
             name = shortened(name)
-            others = f"known: {', '.join(known)}" if known else "it has no parameters"
-            raise UsageError(
-                f"{algorithm} has no parameter '{shortened(name)}'{did_you_mean(name, known)}; "
-                + others
-            )
-        taken[name] = _checked_value(name, value, known[name]["type"], known[name]["choices"])
+            hint = did_you_mean(name, parameters)
+            others = f"known: {', '.join(parameters)}" if parameters else "it has no parameters"
+            raise UsageError(f"{algorithm} has no parameter '{name}'{hint}; {others}")
+        taken[name] = _checked_value(
+            name, value, parameters[name]["type"], parameters[name]["choices"]
+        )
     return taken
 
 

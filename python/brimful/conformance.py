@@ -44,28 +44,28 @@ def check_store(url: str, budget: int | str | None = None) -> Iterator[str]:
     from brimful.sizes import parse_budget
 
     check_url(url)
-    found = opener(url)
-    if found is not None:
+    plugin = opener(url)
+    if plugin is not None:
         for name, case in _CASES:
-            with TemporaryDirectory(prefix=".brimful-run-") as folder, found:
-                store = found.open(0, _MEMORY, folder if found.in_folder else None)
+            with TemporaryDirectory(prefix=".brimful-run-") as folder, plugin:
+                store = plugin.open(0, _MEMORY, folder if plugin.in_folder else None)
                 case(_Checked(name, store))
-                if found.in_folder:
+                if plugin.in_folder:
                     store.close()
             yield name
-    shown = url if found is None else found.url
+    shown = url if plugin is None else plugin.url
     scheme = shown.partition(":")[0]
     # The store `memory` holds live vertices, not records.
     for name in ("records", "vertices", "ids")[scheme == "memory" :]:
         with TemporaryDirectory(prefix=".brimful-run-") as folder:
-            if scheme not in ("memory", "bytes") and (found is None or found.in_folder):
+            if scheme not in ("memory", "bytes") and (plugin is None or plugin.in_folder):
                 shown = f"{scheme}:{folder}"
             try:
-                if found is None:
+                if plugin is None:
                     _native.check_store(shown, None, name, parse_budget(budget))
                 else:
-                    with found:
-                        _native.check_store(shown, found, name, parse_budget(budget))
+                    with plugin:
+                        _native.check_store(shown, plugin, name, parse_budget(budget))
             except AssertionError as error:
                 raise NonconformingError(f"{name}: {error}") from None
         yield name
@@ -77,15 +77,15 @@ class _Checked:
     def __init__(self, name: str, store: Store) -> None:
         self.name, self.store = name, store
 
-    def expect(self, found: object, expected: object, what: str) -> None:
+    def expect(self, actual: object, expected: object, what: str) -> None:
         """Compare what a call returned.
 
         Raises:
             NonconformingError: They differ.
         """
-        if found != expected:
+        if actual != expected:
             raise NonconformingError(
-                f"{self.name}: {what}: expected {_short(expected)}, found {_short(found)}"
+                f"{self.name}: {what}: expected {_short(expected)}, found {_short(actual)}"
             )
 
 

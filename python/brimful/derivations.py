@@ -148,8 +148,8 @@ class Derivations:
             raise UsageError("hops must be a number of steps, not None")
         graph = cast("brimful.Graph", self)
         resources = Resources(**picked(WorkOptions, chosen)).on(graph)
-        found = within(graph, [vertex], count, resources)
-        return self._derived(chosen, {}, ids=found)
+        ids = within(graph, [vertex], count, resources)
+        return self._derived(chosen, {}, ids=ids)
 
     @shows_progress
     @described(DERIVED, *_ERRORS)

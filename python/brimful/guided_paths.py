@@ -76,14 +76,14 @@ def guided_path(
                     f"{weight:g}, less than the straight line of length {line:g}; leave "
                     "coordinates out, or give them in the unit of the weights"
                 )
-            further, known = length + weight, lengths.get(other, math.inf)
-            if further < known:
+            further, earlier = length + weight, lengths.get(other, math.inf)
+            if further < earlier:
                 lengths[other], before[other] = further, [vertex]
                 done.discard(other)
                 count += 1
                 rest = places.distance(other, end) * (1 - _ROUNDING)
                 heapq.heappush(waiting, (further + rest, count, other))
-            elif further == known and other != begin:
+            elif further == earlier and other != begin:
                 before[other].append(vertex)
     if shortest == math.inf:
         return []

@@ -29,15 +29,15 @@ def dependencies(program: object, base: type) -> Iterator[tuple[str, str]]:
         UsageError: An attribute cannot be pickled, and therefore not compared.
     """
     kinds = [kind for kind in reversed(type(program).__mro__) if kind not in base.__mro__]
-    found = {name: value for kind in kinds for name, value in vars(kind).items()}
-    code = {name: function for name, value in found.items() if (function := _function(value))}
+    members = {name: value for kind in kinds for name, value in vars(kind).items()}
+    code = {name: function for name, value in members.items() if (function := _function(value))}
     texts = sorted((name, _of_function(function)) for name, function in code.items())
     yield "code of methods", _digest(repr(texts))
     # The value of a cached property follows from attributes that are compared.
-    values = {name: value for name, value in found.items() if name not in code} | {
+    values = {name: value for name, value in members.items() if name not in code} | {
         name: value
         for name, value in vars(program).items()
-        if not isinstance(found.get(name), cached_property)
+        if not isinstance(members.get(name), cached_property)
     }
     for name, value in sorted(values.items()):
         if name.startswith("_"):

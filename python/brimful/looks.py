@@ -286,14 +286,14 @@ def shortest_path(
     if coordinates is None:
         given, look_ups = resources.on(graph), _native.Lookup(graph.native)
         has_room = given.has_room(_SEARCHES_BYTES)
-        found = look_ups.between(begin, end, weighted) if has_room else None
+        walk = look_ups.between(begin, end, weighted) if has_room else None
     elif not weighted:
         raise UsageError("coordinates apply to weighted paths; pass weighted=True")
     else:
         most = min(_MOST_GUIDED, resources.budget_bytes() // _GUIDED_BYTES)
-        found = guided_path(graph, begin, end, coordinates, most)
-    if found is not None:
-        return found or None
+        walk = guided_path(graph, begin, end, coordinates, most)
+    if walk is not None:
+        return walk or None
     if weighted:
         return _weighted_path(graph, begin, end, resources)
     parents = _run(graph, "bfs", {"values": "parent"}, resources, source=[begin])
@@ -355,8 +355,8 @@ def _weighted_path(
     def before(vertex: Any) -> Iterator[Any]:
         distance: Any = distances[vertex]
         for one, weight in in_edges(graph, vertex, weighted=True):
-            known: Any = distances[one]
-            if known is not None and known + weight == distance:
+            earlier: Any = distances[one]
+            if earlier is not None and earlier + weight == distance:
                 yield one
 
     return walked_back(begin, end, before)

@@ -356,7 +356,7 @@ class _Values(ValuesView[V]):
         return chain.from_iterable(values for _, values in self._mapping._batches())
 
     def __contains__(self, value: object) -> bool:
-        return any(found is value or found == value for found in self)
+        return any(other is value or other == value for other in self)
 
 
 def _short(value: object) -> str:

@@ -298,14 +298,14 @@ def _worker_limits(limits: dict[str, Any], crew: Mapping[str, Any]) -> dict[str,
     }
 
 
-def forecast_import(found: Found, given: Resources) -> ImportForecast:
+def forecast_import(sizes: Found, resources: Resources) -> ImportForecast:
     """Return the forecast of an import, without time."""
     from brimful import _native
 
     figures = _native.plan_import(
-        found.sizes.native(),
-        weighted=found.weighted,
-        **given.limits(),
-        reserve_bytes=found.reserve_bytes,
+        sizes.sizes.native(),
+        weighted=sizes.weighted,
+        **resources.limits(),
+        reserve_bytes=sizes.reserve_bytes,
     )
     return ImportForecast(seconds=None, **figures)

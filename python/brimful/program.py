@@ -426,8 +426,8 @@ def thresholds_of(program: Program) -> tuple[float, float]:
     Raises:
         UsageError: A threshold is not a number.
     """
-    found = (program.signal_threshold, program.collect_threshold)
-    for name, value in zip(("signal_threshold", "collect_threshold"), found, strict=True):
+    thresholds = (program.signal_threshold, program.collect_threshold)
+    for name, value in zip(("signal_threshold", "collect_threshold"), thresholds, strict=True):
         if not isinstance(value, (int, float)) or math.isnan(value):
             raise UsageError(f"{name} must be a number, not {shortened(value)}")
-    return float(found[0]), float(found[1])
+    return float(thresholds[0]), float(thresholds[1])

@@ -299,8 +299,8 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         UsageError: The value is something else.
     """
     if value is not None and value not in choices:
-        known = " or ".join(f'"{choice}"' for choice in choices)
-        raise UsageError(f"{name} must be {known}, not {shortened(value)}")
+        quoted = " or ".join(f'"{choice}"' for choice in choices)
+        raise UsageError(f"{name} must be {quoted}, not {shortened(value)}")
 
 
 def _interpreted(

@@ -118,10 +118,10 @@ class Shown:
         """
         from brimful.report import facts, figures
 
-        found = facts.distribution(self._mapping())
-        if found is None:
+        distribution = facts.distribution(self._mapping())
+        if distribution is None:
             raise UsageError(f"the column {self._mapping().column} has no numbers to draw")
-        return figures.plot_distribution(figures.axes(ax), found, self._mapping().column)
+        return figures.plot_distribution(figures.axes(ax), distribution, self._mapping().column)
 
     @described(_JOIN, "corrupt", "io")
     def join(
@@ -206,12 +206,12 @@ class Shown:
         from brimful.report import facts, figures
 
         rows = self._mapping()
-        found = facts.distribution(rows) if len(rows) <= _DRAWN_ROWS else None
-        if found is None:
+        distribution = facts.distribution(rows) if len(rows) <= _DRAWN_ROWS else None
+        if distribution is None:
             return ""
         return figures.small(
             f"Distribution of {html_text(rows.column)}",
-            lambda ax, colors: figures.plot_distribution(ax, found, rows.column, colors),
+            lambda ax, colors: figures.plot_distribution(ax, distribution, rows.column, colors),
         )
 
 

@@ -90,7 +90,7 @@ def shortest_simple_paths(
     """
     begin, end = ends
     search = _Search(graph, distances, begin, resources, weighted)
-    found: list[list[Any]] = []
+    shortest: list[list[Any]] = []
     # Paths as (length, number, path, lengths up to its vertices, size of the part that an earlier
     # path has too). Numbers break ties, so that vertices are never compared.
     first = search.extended([end], [0], set(), None)
@@ -99,14 +99,14 @@ def shortest_simple_paths(
     while waiting:
         length, _, path, lengths, common = waiting.pop(0)
         yield length, path[::-1]
-        found.append(path)
-        left = k - len(found)
+        shortest.append(path)
+        left = k - len(shortest)
         # Shorter common parts were searched when that earlier path was found.
         for size in range(common, len(path) if left else 0):
             prefix = path[:size]
-            banned = {other[size] for other in found if other[:size] == prefix}
+            banned = {other[size] for other in shortest if other[:size] == prefix}
             most = waiting[left - 1][0] if len(waiting) >= left else None
-            search.held = (len(found) + len(waiting)) * len(path)
+            search.held = (len(shortest) + len(waiting)) * len(path)
             one = search.extended(prefix, lengths[:size], banned, most)
             if one is not None:
                 number += 1
@@ -180,17 +180,17 @@ class _Search:
                 heapq.heappush(waiting, (beyond, number, length, vertex, taken + wanted))
         return None
 
-    def _check(self, known: int) -> None:
+    def _check(self, count: int) -> None:
         """Check that the known vertices fit the budget; forget kept edges if they do not.
 
         Raises:
             BudgetError: The vertices do not fit even without the edges.
         """
-        if known + self.held + self._kept <= self._most:
+        if count + self.held + self._kept <= self._most:
             return
         self._nearest.clear()
         self._kept = 0
-        if known + self.held > self._most:
+        if count + self.held > self._most:
             most = most_bytes(self._graph) + _KNOWN_BYTES * 2 * self.held
             limit = self._resources.budget_bytes()
             raise too_small(limit, self._taken + most, "to find this many paths")

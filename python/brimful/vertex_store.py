@@ -159,10 +159,10 @@ class VertexStore(States):
         from brimful.resources import Resources
 
         check_new(url)
-        given = {"weighted": weighted, **options}
-        chosen = checked(ProgramOptions, given, "create", ("url", "states", "serializer"))
-        known = as_graph(graph, Resources(**picked(WorkOptions, chosen)))
-        keep(known, url, states, serializer, chosen)
+        all_options = {"weighted": weighted, **options}
+        chosen = checked(ProgramOptions, all_options, "create", ("url", "states", "serializer"))
+        opened = as_graph(graph, Resources(**picked(WorkOptions, chosen)))
+        keep(opened, url, states, serializer, chosen)
         return cls.open(url, serializer=serializer, budget=options.get("budget"))
 
     @classmethod
@@ -202,18 +202,18 @@ class VertexStore(States):
         from brimful.resources import Resources
 
         check_outside(url)
-        found = described_store(url)
-        if found is None:
+        stored = described_store(url)
+        if stored is None:
             raise NotFoundError(f"there is no store of vertices at {url}")
-        if serializer is None and found["serializer"] not in _SAFE:
+        if serializer is None and stored["serializer"] not in _SAFE:
             raise UsageError(
-                f"the states in {url} were written by the serializer {found['serializer']}; "
+                f"the states in {url} were written by the serializer {stored['serializer']}; "
                 "name it with serializer="
             )
         chosen = checked(ResourceOptions, options, "open", ("url", "serializer"))
-        known = found["serializer"] if serializer is None else serializer
-        name, dumps, loads = serializer_of(known)
-        graph = Graph.open(found["graph"], budget=chosen["budget"])
+        chosen_serializer = stored["serializer"] if serializer is None else serializer
+        name, dumps, loads = serializer_of(chosen_serializer)
+        graph = Graph.open(stored["graph"], budget=chosen["budget"])
         limits = vars(Resources(**picked(ResourceOptions, chosen)).on(graph))
         native = _native.KeptVertexStore.open(
             graph.native,
@@ -222,11 +222,13 @@ class VertexStore(States):
             loads,
             name in ("json", "pickle"),
             name,
-            found["weights"] == "true",
+            stored["weights"] == "true",
             limits["budget"],
             limits["process_budget"],
         )
-        return cls(graph, native, (url, known, found["weights"] == "true", graph.budget))
+        return cls(
+            graph, native, (url, chosen_serializer, stored["weights"] == "true", graph.budget)
+        )
 
     @shows_progress
     @described(_STORE, "budget", "corrupt", "io")

@@ -10,23 +10,23 @@ from collections.abc import Iterable, Sequence
 _SHOWN_CHARACTERS = 60
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return `; did you mean 'pagerank'?` for the end of a sentence, or nothing."""
     from difflib import get_close_matches
 
-    simple = {one.lower().replace("-", "_"): one for one in known}
+    simple = {one.lower().replace("-", "_"): one for one in names}
     # In a short name a larger share may be wrong, such as one letter of two.
     cutoff = 0.6 if len(name) > 3 else 0.5
     close = get_close_matches(name.lower().replace("-", "_"), simple, n=1, cutoff=cutoff)
     return f"; did you mean '{simple[close[0]]}'?" if close else ""
 
 
-def unknown(kind: str, name: str, known: Iterable[str], listed_by: str | None = None) -> str:
+def unknown(kind: str, name: str, choices: Iterable[str], listed_by: str | None = None) -> str:
     """Return `there is no format 'cvs'; did you mean 'csv'? (known: csv, ...)`.
 
     With `listed_by`, a command that lists the names replaces them.
     """
-    names = list(known)
+    names = list(choices)
     listed = f"known: {', '.join(names)}" if listed_by is None else f"'{listed_by}' lists all"
     return f"there is no {kind} '{name}'{did_you_mean(name, names)} ({listed})"
 

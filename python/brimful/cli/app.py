@@ -145,13 +145,13 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
         words = parameters_as_options(words, tree.option_names(verbs[verb]))
     options, rest = parser.parse_known_args(words)
     if rest:
-        name, known = rest[0].partition("=")[0], tree.option_names(verbs[options.verb])
-        if "--param" in known:
-            known += [f"--{parameter}" for parameter in parameter_names()]
+        name, names = rest[0].partition("=")[0], tree.option_names(verbs[options.verb])
+        if "--param" in names:
+            names += [f"--{parameter}" for parameter in parameter_names()]
         is_option = name.startswith("-")
         raise UsageError(
             f"brimful {options.verb} has no {'option' if is_option else 'argument'} '{rest[0]}'"
-            + (did_you_mean(name, known) if is_option else "")
+            + (did_you_mean(name, names) if is_option else "")
             + f"; see 'brimful {options.verb} --help'"
         )
     return options

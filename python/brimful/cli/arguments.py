@@ -66,15 +66,15 @@ def count(most: int) -> Callable[[str], int]:
     return parse
 
 
-def one_of(known: Sequence[str]) -> Callable[[str], str]:
+def one_of(words: Sequence[str]) -> Callable[[str], str]:
     """Return an argparse type: one of some words."""
 
     def parse(text: str) -> str:
-        if text in known:
+        if text in words:
             return text
         raise argparse.ArgumentTypeError(
-            f"'{shortened(text)}' is unknown; choose from {', '.join(known)}"
-            + did_you_mean(text, known)
+            f"'{shortened(text)}' is unknown; choose from {', '.join(words)}"
+            + did_you_mean(text, words)
         )
 
     return parse

@@ -92,8 +92,8 @@ def act(options: argparse.Namespace) -> None:
             | {"peak_rss_bytes": peak, "budget_bytes": given.budget}
         )
     elif not options.quiet:
-        for about, found in (("vertices", columns), ("edges", of_edges)):
-            listed = ", ".join(f"{name} ({kind})" for name, kind in found.items())
+        for about, kinds in (("vertices", columns), ("edges", of_edges)):
+            listed = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
             shared.show(f"{options.graph} has columns of {about}: {listed or 'none'}")
         if options.table is not None:
             shared.show(f"  {shared.peak_memory(peak, given.budget)}")

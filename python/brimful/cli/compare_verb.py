@@ -61,43 +61,45 @@ def act(options: argparse.Namespace) -> int:
 
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
-        found = compared(options.first, options.second, options.tolerance, options.top, given)
+        comparison = compared(options.first, options.second, options.tolerance, options.top, given)
     if options.json:
-        paths = {"first": options.first, "second": options.second, "equal": found.equal}
+        paths = {"first": options.first, "second": options.second, "equal": comparison.equal}
         memory = {"peak_rss_bytes": _native.peak_rss_bytes(), "budget_bytes": given.budget}
-        shared.print_json(paths | asdict(found) | memory)
+        shared.print_json(paths | asdict(comparison) | memory)
     elif not options.quiet:
-        shared.show(summary(options.first, options.second, found))
-        if found.differences and found.columns is not None:
-            first, second = found.columns
-            names = (*found.keys, f"{first} (first)", f"{second} (second)")
-            shared.show_rows(names, found.differences)
-    return 0 if found.equal else DIFFERENT
+        shared.show(summary(options.first, options.second, comparison))
+        if comparison.differences and comparison.columns is not None:
+            first, second = comparison.columns
+            names = (*comparison.keys, f"{first} (first)", f"{second} (second)")
+            shared.show_rows(names, comparison.differences)
+    return 0 if comparison.equal else DIFFERENT
 
 
-def summary(first: str, second: str, found: Comparison) -> str:
+def summary(first: str, second: str, comparison: Comparison) -> str:
     """Return the lines that describe a comparison."""
-    verdict = "are equal" if found.equal else "differ"
-    beyond = f" by more than {found.tolerance:g} of the larger" if found.tolerance else ""
+    verdict = "are equal" if comparison.equal else "differ"
+    beyond = f" by more than {comparison.tolerance:g} of the larger" if comparison.tolerance else ""
     lines = [f"{first} and {second} {verdict}"]
-    if found.columns is not None:
-        values = counted(found.vertices, "value")
-        differ = "differs" if found.vertices == 1 else "differ"
-        lines.append(f"  {found.differing:,} of {values} {differ}{beyond}")
-        if found.columns[0] != found.columns[1]:
-            columns = "{} of the first is compared with {} of the second".format(*found.columns)
+    if comparison.columns is not None:
+        values = counted(comparison.vertices, "value")
+        differ = "differs" if comparison.vertices == 1 else "differ"
+        lines.append(f"  {comparison.differing:,} of {values} {differ}{beyond}")
+        if comparison.columns[0] != comparison.columns[1]:
+            columns = "{} of the first is compared with {} of the second".format(
+                *comparison.columns
+            )
             lines.append(f"  note: {columns}")
-    if found.only_first or found.only_second:
-        noun = "vertices" if found.keys == ("vertex",) else "rows"
+    if comparison.only_first or comparison.only_second:
+        noun = "vertices" if comparison.keys == ("vertex",) else "rows"
         lines.append(
-            f"  {noun} in one only: {found.only_first:,} in the first, "
-            f"{found.only_second:,} in the second"
+            f"  {noun} in one only: {comparison.only_first:,} in the first, "
+            f"{comparison.only_second:,} in the second"
         )
-    if found.largest_difference is not None:
+    if comparison.largest_difference is not None:
         lines.append(
-            f"  largest difference {found.largest_difference:.3g}, relative "
-            f"{found.largest_relative:.3g}"
+            f"  largest difference {comparison.largest_difference:.3g}, relative "
+            f"{comparison.largest_relative:.3g}"
         )
-        ranks = found.rank_correlation
+        ranks = comparison.rank_correlation
         lines.append(f"  rank correlation {'unknown' if ranks is None else format(ranks, '.6g')}")
     return "\n".join(lines)

@@ -61,25 +61,25 @@ def _parameters() -> dict[str, list[str]]:
     """Return the parameters of all algorithms with the words that they take."""
     from brimful.catalog import algorithms
 
-    found: dict[str, list[str]] = {}
+    parameters: dict[str, list[str]] = {}
     for info in algorithms().values():
         for one in info["parameters"]:
-            words = found.setdefault(one["name"].replace("_", "-"), [])
+            words = parameters.setdefault(one["name"].replace("_", "-"), [])
             words += [word for word in one["choices"] or () if word not in words]
-    return found
+    return parameters
 
 
 def _valued(verb: str, parser: argparse.ArgumentParser) -> dict[str, list[str]]:
     """Return the options of a verb that take one of some words."""
-    found = {
+    valued = {
         name: _words(verb, action)
         for action in tree.actions(parser)
         for name in action.option_strings
         if _takes_value(action) and _words(verb, action)
     }
     if "--param" in tree.option_names(parser):
-        found |= {f"--{name}": words for name, words in _parameters().items() if words}
-    return found
+        valued |= {f"--{name}": words for name, words in _parameters().items() if words}
+    return valued
 
 
 def _positionals(verb: str, parser: argparse.ArgumentParser) -> list[str]:

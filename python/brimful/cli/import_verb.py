@@ -115,16 +115,16 @@ def act(options: argparse.Namespace) -> None:
 
 
 def forecast_of(
-    inputs: list[str], options: ImportOptions, given: Resources
+    inputs: list[str], options: ImportOptions, resources: Resources
 ) -> dict[str, Any] | None:
     """Return the forecast of the import; None if the size of the input is unknown."""
     from brimful.io.sampling import sizes_of_inputs
     from brimful.planning import forecast_import
 
-    found = sizes_of_inputs(inputs, options)
-    if found is None:
+    sizes = sizes_of_inputs(inputs, options)
+    if sizes is None:
         return None
-    return asdict(forecast_import(found, given))
+    return asdict(forecast_import(sizes, resources))
 
 
 def require_disk(out: str, foreseen: dict[str, Any]) -> None:

@@ -152,10 +152,10 @@ def within_address_space(budget: int | None) -> int | None:
     Raises:
         BudgetError: The limit leaves less than the budget, or next to nothing.
     """
-    found = address_space()
-    if found is None:
+    space = address_space()
+    if space is None:
         return budget
-    limit, left = found
+    limit, left = space
     if left < _LEAST_ADDRESS_SPACE or (budget is not None and budget > left):
         wanted = max(budget or 0, _LEAST_ADDRESS_SPACE)
         raise BudgetError(

@@ -75,8 +75,8 @@ def _show(
 ) -> None:
     """Print several paths."""
     if as_json:
-        found = [{"length": length, "path": path} for length, path in paths]
-        shared.print_json({"source": ends[0], "target": ends[1], "paths": found})
+        shown = [{"length": length, "path": path} for length, path in paths]
+        shared.print_json({"source": ends[0], "target": ends[1], "paths": shown})
     elif paths:
         rows = ((length, " ".join(map(str, path))) for length, path in paths)
         shared.show_rows(("length", "path"), rows)

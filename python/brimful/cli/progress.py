@@ -196,23 +196,23 @@ class ProgressLine:
         self.clear()
 
     def _draw(self, stage: Stage, more: list[str]) -> None:
-        known = stage.share is not None
+        has_share = stage.share is not None
         name, done = readable(stage.name, self._stream), round((stage.share or 0.0) * _WHOLE)
         # A postfix of tqdm would begin with a comma.
-        form = "{desc} {percentage:3.0f} %|{bar}| " if known else "{desc} "
+        form = "{desc} {percentage:3.0f} %|{bar}| " if has_share else "{desc} "
         form += ", ".join([*([f"{stage.left} left"] if stage.left else []), *more])
         bar = self._bar
-        if bar is not None and (bar.total is not None) != known:
+        if bar is not None and (bar.total is not None) != has_share:
             self.clear()
             bar = None
         if bar is None:
-            self._bar = self._guarded(lambda: self._new_bar(name, done, form, known=known))
+            self._bar = self._guarded(lambda: self._new_bar(name, done, form, has_share=has_share))
             return
         bar.n, bar.bar_format = done, form
         bar.set_description_str(name, refresh=False)
         self._guarded(bar.refresh)
 
-    def _new_bar(self, name: str, done: int, form: str, *, known: bool) -> tqdm[NoReturn]:
+    def _new_bar(self, name: str, done: int, form: str, *, has_share: bool) -> tqdm[NoReturn]:
         """Draw a bar."""
         if self._notebook:
             from tqdm.auto import tqdm as kind
@@ -223,7 +223,7 @@ class ProgressLine:
         kind.set_lock(threading.RLock())
         has_width = self._notebook or _columns(self._stream) > 0
         return kind(
-            total=_WHOLE if known else None,
+            total=_WHOLE if has_share else None,
             initial=done,
             desc=name,
             bar_format=form,

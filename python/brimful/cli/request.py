@@ -139,15 +139,15 @@ def parameter_names() -> set[str]:
     return {one["name"] for info in algorithms().values() for one in info["parameters"]}
 
 
-def parameters_as_options(words: Sequence[str], known: Sequence[str]) -> list[str]:
+def parameters_as_options(words: Sequence[str], options: Sequence[str]) -> list[str]:
     """Return the words of a command line with `--damping 0.9` written as `--param damping=0.9`.
 
-    `known` are the options of the verb; these and words that are not parameters stay unchanged.
+    `options` are the options of the verb; these and words that are not parameters stay unchanged.
 
     Raises:
         UsageError: A value is missing.
     """
-    if not any(word.startswith("--") and _option(word) not in known for word in words):
+    if not any(word.startswith("--") and _option(word) not in options for word in words):
         return list(words)
     names = parameter_names()
     rewritten: list[str] = []
@@ -158,7 +158,7 @@ def parameters_as_options(words: Sequence[str], known: Sequence[str]) -> list[st
         name = option.removeprefix("--").replace("-", "_")
         if word == "--":
             return [*rewritten, word, *rest]
-        if not option.startswith("--") or option in known or name not in names:
+        if not option.startswith("--") or option in options or name not in names:
             rewritten.append(word)
             continue
         if not equals:

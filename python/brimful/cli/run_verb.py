@@ -419,10 +419,10 @@ def summary(graph: str, stats: dict[str, Any]) -> str:
         )
     lines.append("  " + shared.peak_memory(stats["peak_rss_bytes"], stats["budget_bytes"]))
     if stats["documents"] is not None:
-        found = stats["documents"]
+        documents = stats["documents"]
         lines.append(
-            f"  result: {stats['output']}, field {found['field']} of "
-            + counted(found["updated"], "document")
+            f"  result: {stats['output']}, field {documents['field']} of "
+            + counted(documents["updated"], "document")
         )
     elif stats["output"] is not None:
         lines.append(f"  result: {stats['output']}")

@@ -43,8 +43,8 @@ def act(options: argparse.Namespace) -> None:
 
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
-    known = known_bytes(options.result)
-    given.require(READ_BYTES + known + _LEAST_ROOM_BYTES, "to read a result")
+    index_bytes = known_bytes(options.result)
+    given.require(READ_BYTES + index_bytes + _LEAST_ROOM_BYTES, "to read a result")
     taken = given.taken_bytes(READ_BYTES)
     shrink_arrow_pools()
     table = open_table(options.result)

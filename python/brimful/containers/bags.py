@@ -146,8 +146,8 @@ class Bag(Collection[_native.RecordBag]):
         """
         start, count = whole(start, "an id"), whole(count, "a number of records")
         records = self.native.fetch_range(start, count)
-        found = zip(itertools.count(start), records, strict=False)
-        return [None if record is None else self._value(id, record) for id, record in found]
+        numbered = zip(itertools.count(start), records, strict=False)
+        return [None if record is None else self._value(id, record) for id, record in numbered]
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
     def fetch_batch(self, ids: numpy.typing.ArrayLike) -> list[Any]:
@@ -164,11 +164,11 @@ class Bag(Collection[_native.RecordBag]):
         """
         from brimful.containers.collection import ids as as_ids
 
-        found = as_ids(ids, len(self))
-        records = self.native.fetch_batch(found)
+        checked_ids = as_ids(ids, len(self))
+        records = self.native.fetch_batch(checked_ids)
         if self._name == "bytes":
             return list(records)
-        pairs = zip(found.tolist(), records, strict=True)
+        pairs = zip(checked_ids.tolist(), records, strict=True)
         return [self._value(id, record) for id, record in pairs]
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")

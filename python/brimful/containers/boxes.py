@@ -205,8 +205,8 @@ class Box(Collection[_native.RecordBox]):
         ...     box[:].tolist()
         [10, 2, 30]
         """
-        found = ids(ids_, len(self))
-        self.native.store_batch(found, self._bytes(records, count=len(found)))
+        checked_ids = ids(ids_, len(self))
+        self.native.store_batch(checked_ids, self._bytes(records, count=len(checked_ids)))
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def append(self, record: Any) -> int:

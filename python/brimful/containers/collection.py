@@ -243,15 +243,15 @@ def whole(number: Any, what: str, *, least: int = 0, most: int = 2**64 - 1) -> i
         UsageError: `number` is not one.
     """
     try:
-        found = operator.index(number)
+        value = operator.index(number)
     except TypeError:
         raise UsageError(f"{what} must be an integer, not {type(number).__name__}") from None
     if isinstance(number, bool):
         raise UsageError(f"{what} must be an integer, not a truth value")
-    if not least <= found <= most:
+    if not least <= value <= most:
         bound = "2**64 - 1" if most == 2**64 - 1 else most
-        raise UsageError(f"{what} must be an integer from {least} to {bound}, not {_short(found)}")
-    return found
+        raise UsageError(f"{what} must be an integer from {least} to {bound}, not {_short(value)}")
+    return value
 
 
 def one_id(number: Any, length: int) -> int:
@@ -261,10 +261,10 @@ def one_id(number: Any, length: int) -> int:
         RecordIdError: There is no such record.
     """
     index = whole(number, "a record id", least=-sys.maxsize, most=sys.maxsize)
-    found = index + length if index < 0 else index
-    if not 0 <= found < length:
+    position = index + length if index < 0 else index
+    if not 0 <= position < length:
         raise RecordIdError(f"there is no record {index}; the length is {length}")
-    return found
+    return position
 
 
 def batches(order: object, length: int, step: int) -> list[range | Sequence[int]]:

@@ -71,8 +71,8 @@ def sort(
         if dtype is not None and raw:
             numbers = np.frombuffer(raw, np.uint64)
             signed = dtype.kind == "i"
-            found = (numbers ^ _SIGN).view(np.int64) if signed else numbers
-            yield found.astype(dtype, copy=False)
+            values = (numbers ^ _SIGN).view(np.int64) if signed else numbers
+            yield values.astype(dtype, copy=False)
 
 
 def _ordered(array: numpy.typing.NDArray[Any]) -> numpy.typing.NDArray[np.uint64]:

@@ -115,8 +115,8 @@ class SpillingDict(dict[K, V]):
 
     def __setitem__(self, key: K, value: V) -> None:
         """Store a value."""
-        for known in (self._spilled, self._clean):
-            if (record := known.pop(key, None)) is not None:
+        for place in (self._spilled, self._clean):
+            if (record := place.pop(key, None)) is not None:
                 self._unused.append(record)
         super().__setitem__(key, value)
         if super().__len__() > self._limit:
@@ -157,11 +157,11 @@ class SpillingDict(dict[K, V]):
 
     def __delitem__(self, key: K) -> None:
         """Remove a key."""
-        found = [known.pop(key) for known in (self._spilled, self._clean) if key in known]
-        self._unused += found
+        records = [place.pop(key) for place in (self._spilled, self._clean) if key in place]
+        self._unused += records
         if super().__contains__(key):
             super().__delitem__(key)
-        elif not found:
+        elif not records:
             raise KeyError(key)
 
     @described(COLLECTION, "closed", "corrupt", "io")
@@ -306,9 +306,9 @@ class SpillingDict(dict[K, V]):
         >>> len(cache)
         0
         """
-        for known in (self._spilled, self._clean):
-            self._unused += known.values()
-            known.clear()
+        for place in (self._spilled, self._clean):
+            self._unused += place.values()
+            place.clear()
         super().clear()
 
     @described(COLLECTION, "closed", "corrupt", "io")

@@ -60,14 +60,14 @@ def open_documents(
         documents = resources.enter_context(open_collection(url, stopped))
         _check_columns(documents.name, wanted)
         fields = [field for field in (wanted.source, wanted.target, wanted.weight) if field]
-        found = documents.read(fields)
-        first = next(found, None)
+        contents = documents.read(fields)
+        first = next(contents, None)
         if first is None:
             raise InputError(
                 f"{documents.name} has no documents; check the names of database and collection"
             )
         rows = _Rows(documents, fields, skipped if on_error == "skip" else None)
-        found, kind = rows.told_by(itertools.chain([first], found), ids)
+        contents, kind = rows.told_by(itertools.chain([first], contents), ids)
         id_type = pa.string() if kind == "string" else pa.int64()
         named = [pa.field(name, id_type) for name in fields[:2]]
         named += [pa.field(name, pa.float64()) for name in fields[2:]]
@@ -85,7 +85,7 @@ def open_documents(
             resources=resources,
             stopped=stopped,
         )
-        table.reader = guarded(table, schema, _batches(schema, rows.of(found)))
+        table.reader = guarded(table, schema, _batches(schema, rows.of(contents)))
         on_failure.pop_all()
         return table
 
@@ -116,21 +116,21 @@ class _Rows:
         self._expected = ""
 
     def told_by(
-        self, found: Iterator[tuple[Any, list[Any]]], ids: str
+        self, documents: Iterator[tuple[Any, list[Any]]], ids: str
     ) -> tuple[Iterator[tuple[Any, list[Any]]], str]:
         """Return the documents and the type of ids: that of `ids`, else of the first valid source.
 
         A document whose source is neither an integer nor a string is an error, or is skipped.
         """
         texts = self._documents.texts
-        held: list[tuple[Any, list[Any]]] = []
+        looked_at: list[tuple[Any, list[Any]]] = []
         kind = {"int": "int", "string": "string"}.get(ids)
         while kind is None:
-            one = next(found, None)
-            if one is None or len(held) == _LOOKED_AT:
-                kind, held = "int", held + ([] if one is None else [one])
+            one = next(documents, None)
+            if one is None or len(looked_at) == _LOOKED_AT:
+                kind, looked_at = "int", looked_at + ([] if one is None else [one])
                 break
-            held.append(one)
+            looked_at.append(one)
             source = one[1][0]
             if _integer(source) is not None:
                 kind = "int"
@@ -147,12 +147,12 @@ class _Rows:
             self._expected = "a string as vertex id"
         if not lenient:
             self._expected += ", as that of the first document"
-        return itertools.chain(held, found), kind
+        return itertools.chain(looked_at, documents), kind
 
-    def of(self, found: Iterable[tuple[Any, list[Any]]]) -> Iterator[_Row]:
+    def of(self, documents: Iterable[tuple[Any, list[Any]]]) -> Iterator[_Row]:
         """Yield the rows of documents."""
         read = self._read
-        for key, values in found:
+        for key, values in documents:
             source = read(values[0])
             if source is None:
                 yield self._reject(key, self._fields[0], self._expected, values[0])
@@ -193,7 +193,7 @@ class _Rows:
             return self._reject(key, self._fields[2], expected, weight)
         return source, id, float(weight)
 
-    def _reject(self, key: Any, field: str, expected: str, found: Any) -> _Row:
+    def _reject(self, key: Any, field: str, expected: str, value: Any) -> _Row:
         """Return the row that stands for a rejected document.
 
         Raises:
@@ -202,8 +202,8 @@ class _Rows:
         where = f"the document with {self._documents.key} {_shown(key)}"
         what = (
             f'has no field "{field}"'
-            if found is None
-            else f'has {_shown(found)} in the field "{field}": expected {expected}'
+            if value is None
+            else f'has {_shown(value)} in the field "{field}": expected {expected}'
         )
         if self._skipped is None:
             remedy = "correct the document, leave such documents out with --on-error skip" + (

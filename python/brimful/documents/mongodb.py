@@ -70,8 +70,8 @@ class MongoDocuments(Documents):
 
     def has_index(self, field: str) -> bool:
         """Return whether an index begins with the field."""
-        found = self._call(self._collection.index_information)
-        return any(index["key"][0][0] == field for index in found.values())
+        indexes = self._call(self._collection.index_information)
+        return any(index["key"][0][0] == field for index in indexes.values())
 
     def index_command(self, field: str) -> str:
         """Return a command that creates an index of the field."""
@@ -92,25 +92,25 @@ class MongoDocuments(Documents):
         """Set a field by ids; see `Documents.update`."""
         at = {form: index for index, id in enumerate(ids) for form in self._forms(id)}
         path = id_field.split(".")
-        found = self._call(
+        existing = self._call(
             lambda: [
                 _at(document, path)
                 for document in self._collection.find({id_field: {"$in": list(at)}}, {id_field: 1})
             ]
         )
-        if any(isinstance(value, (list, Mapping)) for value in found):
+        if any(isinstance(value, (list, Mapping)) for value in existing):
             raise InputError(
                 f'the field "{id_field}" of a document in {self.name} holds several ids; name a '
                 "field with one id in the option id of the URL"
             )
         writes = [
             self._pymongo.UpdateMany({id_field: value}, {"$set": {field: values[at[value]]}})
-            for value in set(found)
+            for value in set(existing)
         ]
         if writes:
             self._call(lambda: self._collection.bulk_write(writes, ordered=False))
-        reached = {at[value] for value in found}
-        return Updated(len(found), [id for index, id in enumerate(ids) if index not in reached])
+        reached = {at[value] for value in existing}
+        return Updated(len(existing), [id for index, id in enumerate(ids) if index not in reached])
 
     def _forms(self, id: Any) -> list[Any]:
         """Return the values of a field that imports read as this id."""
@@ -150,8 +150,8 @@ class _Answers:
         resumed = False
         if self._cursor is None:
             resumed = done > 0
-            found = self._collection.find_raw_batches({}, self._shown, batch_size=_BATCH)
-            self._cursor = iter(found.sort("_id", 1).skip(max(done - 1, 0)))
+            cursor = self._collection.find_raw_batches({}, self._shown, batch_size=_BATCH)
+            self._cursor = iter(cursor.sort("_id", 1).skip(max(done - 1, 0)))
         try:
             return next(self._cursor, b""), resumed
         except self._errors.CursorNotFound as error:

@@ -38,11 +38,11 @@ class OrientDocuments(Documents):
         self._server = Orient(opening)
         try:
             self._server.check()
-            found = self._server.query(
+            rows = self._server.query(
                 "SELECT name FROM (SELECT expand(classes) FROM metadata:schema) WHERE name = :name",
                 name=self._server.name,
             )
-            if not found:
+            if not rows:
                 raise InputError(
                     f"the database has no class {self._server.name}; check {self.name}"
                 )

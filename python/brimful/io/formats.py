@@ -170,8 +170,8 @@ def companions(path: str, format_name: str) -> list[str]:
         return []
     stem, _ = split_suffix(path)
     names = (stem + part + end for part in (".v", ".e", ".graph") for end in ("", *COMPRESSIONS))
-    found = [name for name in (stem + ".properties", *names) if os.path.isfile(name)]
-    return [name for name in found if os.path.abspath(name) != os.path.abspath(path)]
+    present = [name for name in (stem + ".properties", *names) if os.path.isfile(name)]
+    return [name for name in present if os.path.abspath(name) != os.path.abspath(path)]
 
 
 def _is_webgraph(properties: str) -> bool:
@@ -196,9 +196,9 @@ def export_format(path: str, named: str | None = None) -> ExportFormat:
         UsageError: The suffix or the name is unknown.
     """
     if named is not None:
-        for known in get_args(ExportFormat):
-            if named == known:
-                result: ExportFormat = known
+        for choice in get_args(ExportFormat):
+            if named == choice:
+                result: ExportFormat = choice
                 return result
         raise UsageError(unknown("format", shortened(named), get_args(ExportFormat)))
     stem, suffix = os.path.splitext(path.lower())

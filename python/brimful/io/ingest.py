@@ -226,14 +226,14 @@ def _require_import(
 
     is_table = format_name in TABLE_FORMATS
     local = [path for path in paths if not is_remote(path)]
-    known = max((known_bytes(path, format_name, options) for path in local), default=0)
+    page_bytes = max((known_bytes(path, format_name, options) for path in local), default=0)
     _native.require_import_budget(
         format_name,
         [] if is_table else local,
         weights=options["weights"],
         **picked(PolicyOptions, options),
         **resources.limits(),
-        reserve_bytes=ARROW_RESERVE_BYTES + known if is_table else 0,
+        reserve_bytes=ARROW_RESERVE_BYTES + page_bytes if is_table else 0,
     )
 
 
@@ -377,8 +377,8 @@ def _rows_as_lines(table: EdgeTable) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        found = _ROW.search(str(error))
-        if table.line_of is None or found is None:
+        match = _ROW.search(str(error))
+        if table.line_of is None or match is None:
             raise
-        line = table.line_of(int(found[1]))
+        line = table.line_of(int(match[1]))
         raise InputError(_ROW.sub(f": line {line}, column ", str(error), count=1)) from None

@@ -32,20 +32,20 @@ def expand_globs(paths: Sequence[str]) -> list[str]:
     Raises:
         InputError: A pattern matches nothing.
     """
-    found: list[str] = []
+    expanded: list[str] = []
     for path in paths:
         if is_remote(path) and not is_database(path):
-            found.extend(expand(path))
+            expanded.extend(expand(path))
             continue
         if not is_pattern(path):
-            found.append(path)
+            expanded.append(path)
             continue
         matches = sorted(glob.glob(path, recursive=True))
         if not matches:
             raise InputError(f"no file matches {path}; check the pattern")
         files = [one for one in matches if not (one.endswith(GRAPH_SUFFIX) and os.path.isdir(one))]
-        found.extend(files or matches)
-    return found
+        expanded.extend(files or matches)
+    return expanded
 
 
 def check_input_file(path: str) -> None:

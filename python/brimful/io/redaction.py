@@ -52,11 +52,11 @@ def redacted_about(url: str, text: str) -> str:
     return redacted(text)
 
 
-def _masked(found: re.Match[str]) -> str:
-    user, rest = _split_user(found["scheme"], found["rest"])
+def _masked(match: re.Match[str]) -> str:
+    user, rest = _split_user(match["scheme"], match["rest"])
     path, question, query = rest.partition("?")
     options = "&".join(_option(option) for option in query.split("&"))
-    return f"{found['scheme']}{MASK + '@' if user else ''}{path}{question}{options}"
+    return f"{match['scheme']}{MASK + '@' if user else ''}{path}{question}{options}"
 
 
 def _option(option: str) -> str:
@@ -87,9 +87,9 @@ def _secrets(url: str) -> set[str]:
         return set()
     user, rest = _split_user(match["scheme"], match["rest"])
     options = (option.partition("=") for option in rest.partition("?")[2].split("&"))
-    found = [user, *user.split(":", 1)]
-    found += [value for name, _, value in options if name.lower() not in _HARMLESS]
-    return set(_with_plain(found))
+    secrets = [user, *user.split(":", 1)]
+    secrets += [value for name, _, value in options if name.lower() not in _HARMLESS]
+    return set(_with_plain(secrets))
 
 
 def _with_plain(secrets: Iterable[str]) -> Iterable[str]:

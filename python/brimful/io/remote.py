@@ -328,10 +328,10 @@ def expand(url: str) -> list[str]:
         return [url]
     pattern, question, options = pattern.partition("?")
     names = files_in(folder + question + options)
-    found = sorted(name for name in names if fnmatch.fnmatchcase(name, pattern))
-    if not found:
+    matches = sorted(name for name in names if fnmatch.fnmatchcase(name, pattern))
+    if not matches:
         raise InputError(f"nothing matches {url}; check the pattern")
-    return [f"{folder}/{name}{question}{options}" for name in found]
+    return [f"{folder}/{name}{question}{options}" for name in matches]
 
 
 def files_in(url: str) -> dict[str, int]:

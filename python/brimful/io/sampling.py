@@ -102,19 +102,19 @@ def _sampled(paths: list[str], name: str, options: ImportOptions) -> Sample | No
 def _tables(paths: list[str], wanted: EdgeColumns, *, directed: bool) -> Sample | None:
     """Return the sample of all Parquet files together; None if one is broken or has no estimate."""
     try:
-        found = [_parquet(path, wanted, directed=directed) for path in paths]
+        samples = [_parquet(path, wanted, directed=directed) for path in paths]
     except _UNREADABLE:
         # The import will report the error.
         return None
-    seen = [one for one in found if one is not None]
-    if len(seen) < len(found):
+    estimates = [one for one in samples if one is not None]
+    if len(estimates) < len(samples):
         return None
     return Sample(
-        edges=sum(one.edges for one in seen),
-        largest=max(one.largest for one in seen),
-        weighted=any(one.weighted for one in seen),
-        undirected=any(one.undirected for one in seen),
-        reserve_bytes=max(one.reserve_bytes for one in seen),
+        edges=sum(one.edges for one in estimates),
+        largest=max(one.largest for one in estimates),
+        weighted=any(one.weighted for one in estimates),
+        undirected=any(one.undirected for one in estimates),
+        reserve_bytes=max(one.reserve_bytes for one in estimates),
     )
 
 

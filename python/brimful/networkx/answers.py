@@ -108,7 +108,7 @@ class _Values(ValuesView[Any]):
         return (value for _, value in self._mapping.pairs())
 
     def __contains__(self, value: object) -> bool:
-        return any(found == value for found in self)
+        return any(other == value for other in self)
 
 
 class Members(Set[Any]):
@@ -141,10 +141,10 @@ class Members(Set[Any]):
     def __contains__(self, vertex: object) -> bool:
         """Return whether a vertex has the value."""
         try:
-            found: bool = self._result[vertex] == self._value  # type: ignore[index]
+            is_equal: bool = self._result[vertex] == self._value  # type: ignore[index]
         except NotFoundError:
             return False
-        return found
+        return is_equal
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the vertices, in batches."""

@@ -110,12 +110,12 @@ class Operand:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        found: Counter[Any] = Counter()
+        loop_counts: Counter[Any] = Counter()
         if self.number_of_loops():
             for batch in native_batches(pa.RecordBatchReader.from_stream(self.graph)):
                 loops = pc.equal(batch.column(0), batch.column(1))
-                found.update(batch.column(0).filter(loops).to_pylist())
-        return found
+                loop_counts.update(batch.column(0).filter(loops).to_pylist())
+        return loop_counts
 
     def weighted(self, weight: Hashable | None) -> bool:
         """Return whether edges count by their weights for this edge attribute, not once each.
@@ -216,14 +216,14 @@ class Converted(Operand):
 
     def groups(self, result: Result) -> Iterator[set[Any]]:
         """Yield the sets of nodes of one value each."""
-        found: dict[Any, set[Any]] = {}
+        groups: dict[Any, set[Any]] = {}
         for vertex, value in result.items():
-            found.setdefault(value, set()).add(self.names[vertex])
-        return iter(found.values())
+            groups.setdefault(value, set()).add(self.names[vertex])
+        return iter(groups.values())
 
     def group(self, result: Result, value: Any) -> set[Any]:
         """Return the set of nodes of one value."""
-        return {self.names[vertex] for vertex, found in result.items() if found == value}
+        return {self.names[vertex] for vertex, other in result.items() if other == value}
 
 
 def operand(graph: Any) -> Operand:

@@ -139,15 +139,15 @@ class _Neighbors(Mapping[Any, dict[Any, Any]]):
     @cached_property
     def _edges(self) -> dict[Any, dict[Any, Any]]:
         """The attributes of edges by neighbor; in a multigraph by key."""
-        found: dict[Any, dict[Any, Any]] = {}
+        lists: dict[Any, dict[Any, Any]] = {}
         node, multigraph = self._operand.node, self._operand.is_multigraph()
         for vertex, weights in zip(*self.lists, strict=True):
             if multigraph:
-                parallel = found.setdefault(node(vertex), {})
+                parallel = lists.setdefault(node(vertex), {})
                 parallel[len(parallel)] = self._attributes(weights)
             else:
-                found[node(vertex)] = self._attributes(weights)
-        return found
+                lists[node(vertex)] = self._attributes(weights)
+        return lists
 
     def _attributes(self, weights: tuple[float, ...]) -> dict[Any, Any]:
         if not weights:

@@ -62,16 +62,16 @@ def numbers(value: object, name: str) -> list[float]:
     Raises:
         UsageError: `value` is neither.
     """
-    found: list[object] = []
+    items: list[object] = []
     try:
         if isinstance(value, str):
-            found = [float(one) for one in value.split(",")]
+            items = [float(one) for one in value.split(",")]
         else:
-            found = [value] if is_real(value) else list(cast("Iterable[object]", value))
+            items = [value] if is_real(value) else list(cast("Iterable[object]", value))
     except (TypeError, ValueError):
-        found = [None]
-    if all(is_real(one) and math.isfinite(one) for one in found):
-        return [float(cast("float", one)) for one in found]
+        items = [None]
+    if all(is_real(one) and math.isfinite(one) for one in items):
+        return [float(cast("float", one)) for one in items]
     raise UsageError(f"{name} must be numbers, such as 0,1,1, not {shortened(value)}")
 
 
@@ -88,16 +88,16 @@ def whole(value: Any, name: str, most: float = math.inf) -> int:
     return int(value)
 
 
-def word(value: object, name: str, known: Sequence[str]) -> str:
+def word(value: object, name: str, words: Sequence[str]) -> str:
     """Return one of some words.
 
     Raises:
         UsageError: `value` is another word, or no word.
     """
-    if isinstance(value, str) and value in known:
+    if isinstance(value, str) and value in words:
         return value
-    hint = did_you_mean(value, known) if isinstance(value, str) else ""
-    raise UsageError(f"{name} must be {either(known)}, not {shortened(value)}{hint}")
+    hint = did_you_mean(value, words) if isinstance(value, str) else ""
+    raise UsageError(f"{name} must be {either(words)}, not {shortened(value)}{hint}")
 
 
 def text(value: object, name: str) -> str | None:
@@ -137,9 +137,9 @@ def given_path(value: object, name: str = "path") -> str:
         UsageError: `value` is not a path.
     """
     if isinstance(value, (str, os.PathLike)):
-        found = os.fspath(value)
-        if isinstance(found, str) and "\0" not in found:
-            return found
+        string = os.fspath(value)
+        if isinstance(string, str) and "\0" not in string:
+            return string
     raise UsageError(f"{name} must be a path, not {shortened(value)}")
 
 

@@ -15,11 +15,11 @@ def cluster_address(address: Any, name: str = "cluster") -> str | None:
     Raises:
         UsageError: `address` has none of the forms of an address.
     """
-    given = checks.text(address, name)
-    if given is None or _CLUSTER.fullmatch(given):
-        return given
+    text = checks.text(address, name)
+    if text is None or _CLUSTER.fullmatch(text):
+        return text
     raise UsageError(
-        f"{name} must be local:N, auto, HOST:PORT or ray://HOST:PORT, not {shortened(given)}"
+        f"{name} must be local:N, auto, HOST:PORT or ray://HOST:PORT, not {shortened(text)}"
     )
 
 

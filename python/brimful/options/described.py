@@ -98,8 +98,8 @@ def described(table: Mapping[str, str], *errors: str) -> Callable[[_F], _F]:
             function.__signature__ = _expanded(function, options)  # type: ignore[attr-defined]
         # `python -OO` removes docstrings.
         if function.__doc__ is not None:
-            known = {**{name: option.text for name, option in options.items()}, **table}
-            function.__doc__ = completed(function, known, errors)
+            sentences = {**{name: option.text for name, option in options.items()}, **table}
+            function.__doc__ = completed(function, sentences, errors)
         return function
 
     return complete
@@ -136,8 +136,10 @@ def completed(
     """Return the docstring of `function` with all parameters and errors."""
     before, sections, after = sections_of(inspect.cleandoc(function.__doc__ or ""))
     own = dict(sections.get("Args:", []))
-    known = {**table, **own}
-    sections["Args:"] = [(name, known[name]) for name in parameters_of(function) if name in known]
+    sentences = {**table, **own}
+    sections["Args:"] = [
+        (name, sentences[name]) for name in parameters_of(function) if name in sentences
+    ]
     raised = dict(sections.get("Raises:", []))
     for name in errors:
         kind, reason = ERRORS[name]

@@ -24,17 +24,17 @@ def _options() -> dict[str, tuple[str, str | None, tuple[str, ...]]]:
     """Return keyword, truth value and words of every option, by its flag."""
     from brimful.options import clusters, derivations, exports, imports, runs, table
 
-    found: dict[str, tuple[str, str | None, tuple[str, ...]]] = {}
+    options: dict[str, tuple[str, str | None, tuple[str, ...]]] = {}
     for module in (clusters, derivations, exports, imports, runs, table):
         for value in vars(module).values():
             if not (isinstance(value, type) and value.__name__.endswith("Options")):
                 continue
             for name, option in table.options_of(value).items():
                 is_flag = option.kind is bool
-                found[table.flag(name)] = name, "True" if is_flag else None, option.words
+                options[table.flag(name)] = name, "True" if is_flag else None, option.words
                 if option.opposite is not None:
-                    found["--" + option.opposite[0]] = name, "False", ()
-    return found
+                    options["--" + option.opposite[0]] = name, "False", ()
+    return options
 
 
 def keywords(sentence: str) -> str:
@@ -48,10 +48,10 @@ def _keyword(match: re.Match[str]) -> str:
         return f"{match['parameter']}="
     if match["flag"] is None:
         return text
-    known = _options().get(f"--{match['flag']}")
-    if known is None:
+    option = _options().get(f"--{match['flag']}")
+    if option is None:
         return text
-    name, truth, words = known
+    name, truth, words = option
     between, value = match["between"] or "", match["value"]
     after = f"{between}{value}" if value else ""
     if truth is not None:

@@ -316,13 +316,13 @@ def planned_cluster(cluster: Any, name: str = "cluster") -> dict[str, Any] | Non
     """
     if cluster is None:
         return None
-    found = _PLANNED.fullmatch(str(cluster))
-    if found is None or int(found[2]) > MAX_WORKERS:
+    match = _PLANNED.fullmatch(str(cluster))
+    if match is None or int(match[2]) > MAX_WORKERS:
         raise UsageError(
             f"{name} must be a number of workers from 1 to {MAX_WORKERS:,}, or local:N, not "
             f"{shortened(cluster)}"
         )
-    return {"workers": int(found[2]), "together": found[1] is not None}
+    return {"workers": int(match[2]), "together": match[1] is not None}
 
 
 class CrewOptions(TypedDict, total=False):

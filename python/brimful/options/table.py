@@ -139,23 +139,23 @@ def texts(table: type) -> dict[str, str]:
 
 
 def checked(
-    table: type[_T], given: Mapping[str, object], caller: str = "", others: Iterable[str] = ()
+    table: type[_T], arguments: Mapping[str, object], caller: str = "", others: Iterable[str] = ()
 ) -> _T:
     """Return all options of a table as the native module takes them, defaults included.
 
     Raises:
-        TypeError: `given` has an unknown name; the message suggests names of the table and of
+        TypeError: `arguments` has an unknown name; the message suggests names of the table and of
             `others`.
         UsageError: A value is of another type, or out of range.
     """
-    known = options_of(table)  # type: ignore[arg-type]
-    for name in given:
-        if name not in known:
-            hint = did_you_mean(name, [*known, *others])
+    options = options_of(table)  # type: ignore[arg-type]
+    for name in arguments:
+        if name not in options:
+            hint = did_you_mean(name, [*options, *others])
             raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}{hint}")
     values = {
-        name: option.checked_value(given.get(name, option.default))
-        for name, option in known.items()
+        name: option.checked_value(arguments.get(name, option.default))
+        for name, option in options.items()
     }
     return cast(_T, values)
 

@@ -106,10 +106,10 @@ class PregelAdapter(Program):
         if self._shared.mutates:
             messages = [payload for kind, payload in signals if kind == MESSAGE]
             if state is None or len(messages) < len(signals):
-                found = self._resolved(vertex, value, edges, changes_of(signals))
-                if found is None:
+                resolved = self._resolved(vertex, value, edges, changes_of(signals))
+                if resolved is None:
                     return None
-                value, edges = found.value, found.edges
+                value, edges = resolved.value, resolved.edges
             if self._combine is not None and len(messages) > 1:
                 messages = [reduce(self._combine, messages)]
         elif signals and isinstance(signals[0], _Several):

@@ -55,19 +55,19 @@ class Aggregator:
         return self.function if callable(self.function) else _FUNCTIONS[self.function]
 
 
-def checked_aggregators(found: Any) -> Mapping[str, Aggregator]:
+def checked_aggregators(aggregators: Any) -> Mapping[str, Aggregator]:
     """Return the aggregators of a program.
 
     Raises:
         UsageError: They are something else.
     """
-    if not isinstance(found, Mapping) or not all(
-        isinstance(one, Aggregator) for one in found.values()
+    if not isinstance(aggregators, Mapping) or not all(
+        isinstance(one, Aggregator) for one in aggregators.values()
     ):
         raise UsageError(
-            f"aggregators must be a dict of names and Aggregators, not {shortened(found)}"
+            f"aggregators must be a dict of names and Aggregators, not {shortened(aggregators)}"
         )
-    return found
+    return aggregators
 
 
 class Aggregated:

@@ -94,7 +94,7 @@ def weighted_pairs(edges: Iterable[tuple[Any, Any]]) -> list[tuple[int | str, fl
     Raises:
         UsageError: An edge is not such a pair, or its weight is not finite.
     """
-    found = []
+    checked_pairs = []
     for edge in edges:
         try:
             target, weight = edge
@@ -113,8 +113,8 @@ def weighted_pairs(edges: Iterable[tuple[Any, Any]]) -> list[tuple[int | str, fl
                 f"the weight of an edge is a float of 64 bits, and the nearest to {weight} is "
                 f"{nearest}; pass that"
             )
-        found.append((vertex_id(target), number))
-    return found
+        checked_pairs.append((vertex_id(target), number))
+    return checked_pairs
 
 
 def without(edges: Edges, target: Any) -> Edges:

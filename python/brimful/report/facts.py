@@ -62,31 +62,31 @@ class Census:
 
     def figures(self) -> dict[str, Any]:
         """Return the counts that `info --plots` shows, by powers of two."""
-        found: dict[str, Any] = {name: in_powers(counts) for name, counts in self.degrees.items()}
+        shown: dict[str, Any] = {name: in_powers(counts) for name, counts in self.degrees.items()}
         if self.components is not None:
-            found["components"] = sum(self.components.values())
-            found["largest_component"] = max(self.components, default=0)
-            found["component_sizes"] = in_powers(self.components)
-        return found
+            shown["components"] = sum(self.components.values())
+            shown["largest_component"] = max(self.components, default=0)
+            shown["component_sizes"] = in_powers(self.components)
+        return shown
 
 
 def in_powers(counts: Mapping[int, int]) -> dict[str, int]:
     """Return how many values there are of 0, 1, 2 to 3, 4 to 7 and so on, by the least of each."""
-    found: Counter[int] = Counter()
+    totals: Counter[int] = Counter()
     for value, count in counts.items():
-        found[1 << value.bit_length() >> 1] += count
-    return {str(least): found[least] for least in sorted(found)}
+        totals[1 << value.bit_length() >> 1] += count
+    return {str(least): totals[least] for least in sorted(totals)}
 
 
 def degree_counts(result: PerVertex[Any]) -> dict[int, int]:
     """Return how many vertices have each degree, ascending, from a result of `degrees`."""
     import numpy as np
 
-    found: Counter[int] = Counter()
+    vertices: Counter[int] = Counter()
     for batch in _batches(result):
         degrees, counts = np.unique(batch.column(1).to_numpy(), return_counts=True)
-        found.update(dict(zip(degrees.tolist(), counts.tolist(), strict=True)))
-    return dict(sorted(found.items()))
+        vertices.update(dict(zip(degrees.tolist(), counts.tolist(), strict=True)))
+    return dict(sorted(vertices.items()))
 
 
 def component_sizes(result: PerVertex[Any], max_bytes: int) -> dict[int, int] | None:
@@ -131,11 +131,11 @@ def distribution(result: PerVertex[Any]) -> Distribution | None:
         least, most = min(least, values.min()), max(most, values.max())
         positive = positive and bool(values.min() > 0)
         if distinct is not None:
-            found, counts = np.unique(values, return_counts=True)
-            if len(found) > _MOST_DISTINCT:
+            distinct_values, counts = np.unique(values, return_counts=True)
+            if len(distinct_values) > _MOST_DISTINCT:
                 distinct = None
                 continue
-            distinct.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+            distinct.update(dict(zip(distinct_values.tolist(), counts.tolist(), strict=True)))
             if len(distinct) > _MOST_DISTINCT:
                 distinct = None
     if most < least:

@@ -58,8 +58,8 @@ def axes(given: Axes | None) -> Axes:
     if given is not None:
         return given
     _, made = require("matplotlib.pyplot", _PURPOSE).subplots()
-    found: Axes = made
-    return found
+    new: Axes = made
+    return new
 
 
 def svg(name: str, draw: Callable[[Axes, Sequence[str]], object], *, small: bool = False) -> str:
@@ -100,21 +100,25 @@ def small(name: str, draw: Callable[[Axes, Sequence[str]], object]) -> str:
 
 
 def plot_distribution(
-    ax: Axes, found: Distribution, label: str, colors: Sequence[str] = ("C0", "C1")
+    ax: Axes, distribution: Distribution, label: str, colors: Sequence[str] = ("C0", "C1")
 ) -> Axes:
     """Draw how many vertices have which value."""
-    if found.single:
-        if len(found.edges) > 1:
-            width = 0.9 * min(b - a for a, b in zip(found.edges, found.edges[1:], strict=False))
+    if distribution.single:
+        if len(distribution.edges) > 1:
+            width = 0.9 * min(
+                b - a for a, b in zip(distribution.edges, distribution.edges[1:], strict=False)
+            )
         else:
             width = 0.9
-        ax.bar(found.edges, found.counts, width=width, color=colors[0])
+        ax.bar(distribution.edges, distribution.counts, width=width, color=colors[0])
     else:
-        ax.stairs(found.counts, found.edges, fill=True, color=colors[0])
-    if found.logarithmic:
+        ax.stairs(distribution.counts, distribution.edges, fill=True, color=colors[0])
+    if distribution.logarithmic:
         ax.set_xscale("log")
     # On a linear axis most bars would be invisible.
-    if max(found.counts) > _STEEP * max(sorted(found.counts)[len(found.counts) // 2], 1):
+    if max(distribution.counts) > _STEEP * max(
+        sorted(distribution.counts)[len(distribution.counts) // 2], 1
+    ):
         ax.set_yscale("log")
     ax.set_xlabel(label)
     ax.set_ylabel("vertices")

@@ -219,16 +219,16 @@ def of_result(
 ) -> Report:
     """Return the report of a result: figures of the run, its values, and chosen neighborhoods."""
     check_packages()
-    known = recorded or Recorded()
-    found = result.stats if stats is None else stats
+    record = recorded or Recorded()
+    figures_of_run = result.stats if stats is None else stats
     rows = [
-        (name, _text(key, found[key]))
+        (name, _text(key, figures_of_run[key]))
         for key, name in _FIGURES.items()
-        if found.get(key) is not None
+        if figures_of_run.get(key) is not None
     ]
     top = result.top(facts.TOP_ROWS)
     tables = [Table("The run", rows), _top_table(result.column, top)]
-    drawn = _run_figures(found, known)
+    drawn = _run_figures(figures_of_run, record)
     values = facts.distribution(result)
     if values is not None:
         drawn.append(
@@ -240,30 +240,32 @@ def of_result(
         )
     if graph is not None:
         drawn += _neighborhoods(graph, around or [vertex for vertex, _ in top[:_DRAWN]])
-    title = f"{found.get('algorithm') or result.column} of {counted(len(result), 'vertex')}"
-    return _page(title, tables, drawn, known.command)
+    title = (
+        f"{figures_of_run.get('algorithm') or result.column} of {counted(len(result), 'vertex')}"
+    )
+    return _page(title, tables, drawn, record.command)
 
 
-def _run_figures(found: Mapping[str, Any], known: Recorded) -> list[Figure]:
+def _run_figures(stats: Mapping[str, Any], record: Recorded) -> list[Figure]:
     """Return the figures of the run itself."""
     drawn = []
-    if known.memory:
+    if record.memory:
         drawn.append(
             _figure(
                 "Memory of the process",
                 lambda ax, colors: figures.plot_memory(
                     ax,
-                    known.memory,
-                    found.get("budget_bytes"),
-                    found.get("peak_rss_bytes"),
+                    record.memory,
+                    stats.get("budget_bytes"),
+                    stats.get("peak_rss_bytes"),
                     colors,
                 ),
             )
         )
-    drawn += _superstep_figures(found)
-    phases = {name: seconds for name, seconds in (found.get("phases") or {}).items() if seconds > 0}
-    if found.get("index_seconds"):
-        phases["index"] = found["index_seconds"]
+    drawn += _superstep_figures(stats)
+    phases = {name: seconds for name, seconds in (stats.get("phases") or {}).items() if seconds > 0}
+    if stats.get("index_seconds"):
+        phases["index"] = stats["index_seconds"]
     if phases:
         drawn.append(
             _figure(
@@ -274,15 +276,15 @@ def _run_figures(found: Mapping[str, Any], known: Recorded) -> list[Figure]:
     return drawn
 
 
-def _superstep_figures(found: Mapping[str, Any]) -> list[Figure]:
+def _superstep_figures(stats: Mapping[str, Any]) -> list[Figure]:
     """Return the figures of the supersteps that the figures of a run list."""
 
     def listed(name: str) -> list[float]:
-        return [math.nan if one is None else one for one in found[f"superstep_{name}"]]
+        return [math.nan if one is None else one for one in stats[f"superstep_{name}"]]
 
-    if not found.get("superstep_seconds"):
+    if not stats.get("superstep_seconds"):
         return []
-    count = found["supersteps"]
+    count = stats["supersteps"]
     seconds = listed("seconds")
     note = f"The first {len(seconds):,} of {count:,} supersteps." if count > len(seconds) else ""
     mebibytes = {name: [one / 2**20 for one in listed(f"bytes_{name}")] for name in _DIRECTIONS}

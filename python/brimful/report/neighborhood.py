@@ -38,8 +38,8 @@ def neighborhood(graph: Graph, vertex: int | str) -> tuple[list[Any], list[tuple
     links = [(vertex, one) for one in around]
     if looked_at:
         drawn = set(around)
-        found = graph.neighbors_many(looked_at)
-        ends = zip(found["source"].to_pylist(), found["target"].to_pylist(), strict=True)
+        edges = graph.neighbors_many(looked_at)
+        ends = zip(edges["source"].to_pylist(), edges["target"].to_pylist(), strict=True)
         links += sorted({pair for pair in ends if pair[1] in drawn and pair[0] != pair[1]})
     return around, links, note.strip()
 

@@ -83,17 +83,17 @@ def chosen_columns(
     """
     import pyarrow as pa
 
-    known = schema_of(graph, table)
+    schema = schema_of(graph, table)
     if names is None:
-        return known
+        return schema
     for name in names:
-        if name not in known.names:
-            found = f"found: {', '.join(known.names)}" if known.names else "it has no columns"
+        if name not in schema.names:
+            found = f"found: {', '.join(schema.names)}" if schema.names else "it has no columns"
             raise UsageError(
                 f"{graph.path} has no column {name} of {table} ({found})"
-                + did_you_mean(name, known.names)
+                + did_you_mean(name, schema.names)
             )
-    return pa.schema([known.field(name) for name in names])
+    return pa.schema([schema.field(name) for name in names])
 
 
 def column_batches(

@@ -70,8 +70,8 @@ class DeclaredIds:
         """Return an id as the graph has it; None if it is none, or needs no node."""
         if self._is_string:
             return text if len(text.encode()) <= _LONGEST_ID else None
-        found = _INTEGER.fullmatch(text.strip())
-        number = int(found[1] + found[2]) if found else 1 << 64
+        match = _INTEGER.fullmatch(text.strip())
+        number = int(match[1] + match[2]) if match else 1 << 64
         if not -(1 << 63) <= number < 1 << 64 or 0 <= number < self._vertices:
             return None
         return str(number)

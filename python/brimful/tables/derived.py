@@ -184,18 +184,18 @@ def within(
     for vertex in vertices:
         graph.degree(vertex)
     kind = vertex_rows(graph.native).schema.field(0).type
-    found = latest = pc.unique(pa.array(vertices, kind))
+    vertices_within = latest = pc.unique(pa.array(vertices, kind))
     for _ in range(hops):
         bytes_ = _REACHED_BYTES * pc.sum(graph.degrees_many(latest)).as_py()
         needed, limit = max(bytes_, resources.taken_bytes(bytes_)), resources.budget_bytes()
         if needed > limit:
             raise too_small(limit, needed, "for the edges of the neighborhood")
         reached = pc.unique(graph.neighbors_many(latest)["target"].combine_chunks().cast(kind))
-        latest = reached.filter(pc.invert(pc.is_in(reached, value_set=found)))
+        latest = reached.filter(pc.invert(pc.is_in(reached, value_set=vertices_within)))
         if len(latest) == 0:
             break
-        found = pa.concat_arrays([found, latest])
-    return found
+        vertices_within = pa.concat_arrays([vertices_within, latest])
+    return vertices_within
 
 
 def listed(table: Any, condition: Any) -> pyarrow.Array:
@@ -214,8 +214,8 @@ def listed(table: Any, condition: Any) -> pyarrow.Array:
         )
     reader = stream_reader(table, "the table")
     if "vertex" not in reader.schema.names:
-        found = ", ".join(reader.schema.names) or "none"
-        raise UsageError(f"table needs the column vertex; found the columns {found}")
+        columns = ", ".join(reader.schema.names) or "none"
+        raise UsageError(f"table needs the column vertex; found the columns {columns}")
     test = None if condition is None else Condition(condition, reader.schema)
     kept = (batch if test is None else test.rows(batch) for batch in native_batches(reader))
     kind = plain_type(reader.schema.field("vertex").type)
@@ -299,10 +299,10 @@ def _sorted_ids(ids: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
     try:
         if pa.types.is_string(kind) == pa.types.is_integer(ids.type) and len(ids):
             raise pa.ArrowInvalid(f"they are {ids.type}")
-        found = pc.unique(ids.cast(kind).drop_null())
+        distinct = pc.unique(ids.cast(kind).drop_null())
     except pa.ArrowException as error:
         raise UsageError(f"the ids are not vertices of type {kind}: {error}") from None
-    return found.take(pc.sort_indices(found))
+    return distinct.take(pc.sort_indices(distinct))
 
 
 def _those_in(batch: pyarrow.RecordBatch, ids: pyarrow.Array) -> pyarrow.RecordBatch:

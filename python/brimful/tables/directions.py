@@ -95,7 +95,7 @@ def checked(name: str, column: str, undirected: bool, batches: Iterator[Any]) ->
         values = batch.column(column)
         for value in _distinct(values):
             if _word(value) != expected.lower():
-                row += next(at for at, found in enumerate(values) if found.as_py() == value)
+                row += next(at for at, other in enumerate(values) if other.as_py() == value)
                 raise InputError(
                     f"row {row + 1:,} of {name}: expected {expected} in its column {column}, as in "
                     "the first rows (--directed keeps the written direction of every edge), found "

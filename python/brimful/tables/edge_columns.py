@@ -138,8 +138,8 @@ def check_edge_columns(inputs: object, names: Sequence[str], options: Mapping[st
         )
     if isinstance(inputs, list):
         for path in inputs:
-            known = not is_remote(path) and os.path.isfile(path)
-            if not known or input_format(path, options.get("format")) not in _FORMATS:
+            is_local_file = not is_remote(path) and os.path.isfile(path)
+            if not is_local_file or input_format(path, options.get("format")) not in _FORMATS:
                 raise UsageError(
                     f"columns of edges are read from .parquet, .arrow, .csv, .tsv, .graphml and "
                     f".gexf files, but {path} is not such a file; convert it, or leave "
@@ -227,8 +227,8 @@ def write_sorted(
     ends = pa.RecordBatchReader.from_stream(edge_stream(graph)).schema
     ordered = f"{query} ORDER BY ALL"
     with join_errors(name), rows_of(connection, ordered, name, _BATCH_ROWS) as reader:
-        found = reader.schema if types is None else kept_types(name, types, reader.schema)
-        schema = pa.schema([*ends, *(found.field(column) for column in names)])
+        value_schema = reader.schema if types is None else kept_types(name, types, reader.schema)
+        schema = pa.schema([*ends, *(value_schema.field(column) for column in names)])
 
         batches = (batch.cast(schema) for batch in reader)
         with writing_to(path):

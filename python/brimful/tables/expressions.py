@@ -77,11 +77,11 @@ class Condition:
         import pyarrow as pa
 
         try:
-            found = pa.Table.from_batches([batch]).filter(self.expression).combine_chunks()
+            rows = pa.Table.from_batches([batch]).filter(self.expression).combine_chunks()
         except pa.ArrowException as error:
             reason = " ".join(str(error).split())
             raise InputError(f"the condition {shortened(self.text)} fails: {reason}") from None
-        batches = found.to_batches()
+        batches = rows.to_batches()
         return batches[0] if batches else batch.slice(0, 0)
 
 
@@ -158,8 +158,10 @@ class _Reader:
                 ) from None
             value = self.read(left)
             # A null meets neither `in` nor `not in`.
-            found = pc.if_else(value.is_valid(), value.isin(values), pa.scalar(None, pa.bool_()))
-            return found if isinstance(op, ast.In) else ~found
+            contained = pc.if_else(
+                value.is_valid(), value.isin(values), pa.scalar(None, pa.bool_())
+            )
+            return contained if isinstance(op, ast.In) else ~contained
         if type(op) not in COMPARISONS:
             raise self._unknown(left)
         kinds = self._type(right), self._type(left)

@@ -205,17 +205,17 @@ class _Parser:
         # A few bytes of entities expand to more text than memory holds.
         raise self._wrong(f"the file declares the entity {shortened(name)}; write it without")
 
-    def _start(self, name: str, given: dict[str, str]) -> None:
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._bytes_since_tag = 0
         self._depth += 1
         if self._text_depth:
             # The text of an element ends at its first child.
             self._expat.CharacterDataHandler = None
-        known = self._tags.get(name)
-        if known is None:
+        known_tag = self._tags.get(name)
+        if known_tag is None:
             tag = name.rpartition("}")[2]
-            known = self._tags[name] = tag, _STARTS.get(tag)
-        tag, start = known
+            known_tag = self._tags[name] = tag, _STARTS.get(tag)
+        tag, start = known_tag
         if self._depth > _DEEPEST:
             raise self._wrong(
                 f"its elements are nested more than {_DEEPEST} deep; is it GraphML or GEXF?"
@@ -226,7 +226,7 @@ class _Parser:
                 "format with --format"
             )
         if start is not None:
-            start(self, tag, given)
+            start(self, tag, attributes)
 
     def _end(self, name: str) -> None:
         self._bytes_since_tag = 0
@@ -240,54 +240,57 @@ class _Parser:
             self._attribute = None
         self._depth -= 1
 
-    def _graph(self, tag: str, given: dict[str, str]) -> None:
+    def _graph(self, tag: str, attributes: dict[str, str]) -> None:
         if self._has_graph:
             raise self._wrong("there are graphs within a graph, or several; remove one")
         self._has_graph = True
         # By default the edges of GEXF have no direction.
-        kind = given.get("edgedefault") or given.get("defaultedgetype") or "undirected"
+        kind = attributes.get("edgedefault") or attributes.get("defaultedgetype") or "undirected"
         self._head.undirected = kind != "directed"
 
-    def _hyperedge(self, tag: str, given: dict[str, str]) -> None:
+    def _hyperedge(self, tag: str, attributes: dict[str, str]) -> None:
         raise self._wrong("the file has hyperedges; a graph needs edges with two ends")
 
-    def _declarations(self, tag: str, given: dict[str, str]) -> None:
+    def _declarations(self, tag: str, attributes: dict[str, str]) -> None:
         """Begin the attributes of GEXF for nodes or for edges."""
-        is_of_nodes = given.get("class") == "node"
+        is_of_nodes = attributes.get("class") == "node"
         self._declared = self._head.nodes if is_of_nodes else self._head.edges
 
-    def _declare(self, tag: str, given: dict[str, str]) -> None:
+    def _declare(self, tag: str, attributes: dict[str, str]) -> None:
         """Record an attribute: a `key` of GraphML or an `attribute` of GEXF."""
-        id_ = self._required(tag, given, "id")
-        name = given.get("attr.name") or given.get("title") or id_
-        type_ = given.get("attr.type") or given.get("type") or "string"
+        id_ = self._required(tag, attributes, "id")
+        name = attributes.get("attr.name") or attributes.get("title") or id_
+        type_ = attributes.get("attr.type") or attributes.get("type") or "string"
         self._attribute = Attribute(name, _TYPES.get(type_, "string"))
         if tag == "attribute":
             self._declared[id_] = self._attribute
         else:
-            where = given.get("for", "all")
-            for found, attributes in (("node", self._head.nodes), ("edge", self._head.edges)):
-                if where in (found, "all"):
-                    attributes[id_] = self._attribute
+            where = attributes.get("for", "all")
+            for kind, declared in (("node", self._head.nodes), ("edge", self._head.edges)):
+                if where in (kind, "all"):
+                    declared[id_] = self._attribute
         if len(self._head.nodes) + len(self._head.edges) > _MOST_ATTRIBUTES:
             raise self._wrong(
                 f"the file declares more than {_MOST_ATTRIBUTES:,} attributes; remove some"
             )
 
-    def _default(self, tag: str, given: dict[str, str]) -> None:
+    def _default(self, tag: str, attributes: dict[str, str]) -> None:
         if self._attribute is not None:
             self._begin_text(None)
 
-    def _node_or_edge(self, tag: str, given: dict[str, str]) -> None:
+    def _node_or_edge(self, tag: str, attributes: dict[str, str]) -> None:
         if self._element is not None:
             raise self._wrong(f"this <{self._element.kind}> contains a <{tag}>; remove it")
         if tag not in self._kinds:
             return
         if tag == "node":
-            ends = [self._required(tag, given, "id")]
+            ends = [self._required(tag, attributes, "id")]
         else:
-            ends = [self._required(tag, given, "source"), self._required(tag, given, "target")]
-        own = given.get("directed") or given.get("type")
+            ends = [
+                self._required(tag, attributes, "source"),
+                self._required(tag, attributes, "target"),
+            ]
+        own = attributes.get("directed") or attributes.get("type")
         if tag == "edge" and own is not None:
             undirected = own in ("false", "undirected")
             if undirected != self._head.undirected:
@@ -297,23 +300,23 @@ class _Parser:
                 )
         values: dict[str, str | None] = {}
         for attribute, key in _OWN_KEYS:
-            if attribute in given:
-                values[key] = given[attribute]
+            if attribute in attributes:
+                values[key] = attributes[attribute]
         self._element = Element(tag, self._expat.CurrentLineNumber, ends, values)
         self._values = self._characters = 0
 
-    def _data(self, tag: str, given: dict[str, str]) -> None:
+    def _data(self, tag: str, attributes: dict[str, str]) -> None:
         if self._element is not None:
-            self._begin_text(self._required(tag, given, "key"))
+            self._begin_text(self._required(tag, attributes, "key"))
 
-    def _attvalue(self, tag: str, given: dict[str, str]) -> None:
+    def _attvalue(self, tag: str, attributes: dict[str, str]) -> None:
         if self._element is not None:
-            self._put(self._required(tag, given, "for"), given.get("value"))
+            self._put(self._required(tag, attributes, "for"), attributes.get("value"))
 
-    def _required(self, tag: str, given: dict[str, str], name: str) -> str:
-        if name not in given:
+    def _required(self, tag: str, attributes: dict[str, str], name: str) -> str:
+        if name not in attributes:
             raise self._wrong(f"this <{tag}> has no {name}; add it")
-        return given[name]
+        return attributes[name]
 
     def _begin_text(self, key: str | None) -> None:
         """Read the text of this element, which belongs to a key, or is the default value."""

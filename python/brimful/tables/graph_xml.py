@@ -52,8 +52,8 @@ class GraphXml:
             )
         self.path = path
         self._head = Head()
-        with contextlib.closing(elements(path, self._head)) as found:
-            for element in found:
+        with contextlib.closing(elements(path, self._head)) as read_elements:
+            for element in read_elements:
                 is_node = element.kind == "node"
                 attributes = self._head.nodes if is_node else self._head.edges
                 for own, type_, default in OWN:
@@ -181,8 +181,8 @@ class GraphXml:
 
     def _elements(self, kind: str) -> Iterator[Element]:
         """Yield the nodes or the edges."""
-        with contextlib.closing(elements(self.path, self._head, [kind])) as found:
-            yield from found
+        with contextlib.closing(elements(self.path, self._head, [kind])) as read_elements:
+            yield from read_elements
 
     def _line_of(self, row: int) -> int:
         """Return the line of a row of the edge table, counted from 1: nodes come before edges."""

@@ -182,9 +182,9 @@ class Join:
         last = None
         with self._errors():
             for batch in joined:
-                known = batch.column(0).is_valid()
+                is_present = batch.column(0).is_valid()
                 matched = batch.column(batch.num_columns - 1)
-                count = pc.sum(known).as_py() or 0
+                count = pc.sum(is_present).as_py() or 0
                 tally.rows_without_vertex += batch.num_rows - count
                 self._note_unmatched(batch.column(batch.num_columns - 2)[count:])
                 rows = batch.slice(0, count)
@@ -209,9 +209,11 @@ class Join:
 
     def refuse_unmatched(self, count: int) -> NoReturn:
         """Refuse the table for its rows without a vertex, and name one of them."""
-        found = self._unmatched
+        samples = self._unmatched
         such = (
-            "" if found is None else f", such as id {shortened(found.as_py())}{self._place(found)}"
+            ""
+            if samples is None
+            else f", such as id {shortened(samples.as_py())}{self._place(samples)}"
         )
         raise InputError(
             f"the graph has no vertex for {counted(count, 'row')} of {self.name}{such}; leave them "
@@ -236,12 +238,12 @@ class Join:
             return []
         with self._connected(MIN_JOIN_BYTES, 1) as connection, self._errors():
             connection.execute("SET preserve_insertion_order = true")
-            found = connection.execute(
+            rows = connection.execute(
                 "SELECT row FROM (SELECT row_number() OVER () AS row, "
                 f"{sql_name(self._on)} AS id FROM added) WHERE id = ? ORDER BY row LIMIT 2",
                 [id_.as_py()],
             ).fetchall()
-        return [row for (row,) in found]
+        return [row for (row,) in rows]
 
     @contextlib.contextmanager
     def _connected(self, memory: int, threads: int | None) -> Iterator[Any]:

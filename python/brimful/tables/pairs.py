@@ -84,14 +84,14 @@ def with_row(error: NotFoundError, pairs: object, graph: _native.Graph) -> NotFo
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = _LACKING.fullmatch(str(error))
-    if found is None or hasattr(pairs, "read_next_batch"):
+    match = _LACKING.fullmatch(str(error))
+    if match is None or hasattr(pairs, "read_next_batch"):
         return error
     before = 0
     with open_pairs(pairs, graph) as table:
         for batch in table.reader:
             ends = (batch.column(name).cast(pa.string()) for name in (table.source, table.target))
-            rows = [at for end in ends if (at := pc.index(end, found[1]).as_py()) >= 0]
+            rows = [at for end in ends if (at := pc.index(end, match[1]).as_py()) >= 0]
             if rows:
                 row = rows_shown([before + min(rows) + 1], table.name)
                 return NotFoundError(f"{error} ({row} of {table.name})")

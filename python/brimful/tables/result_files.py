@@ -138,9 +138,9 @@ class ParquetResult:
 
     def _may_have(self, group: int, vertex: Any) -> bool:
         """Return whether a row group may have a vertex in its first column."""
-        found = self._metadata.row_group(group).column(0).statistics
-        known = found is not None and found.has_min_max
-        return not known or bool(found.min <= vertex.as_py() <= found.max)
+        statistics = self._metadata.row_group(group).column(0).statistics
+        has_bounds = statistics is not None and statistics.has_min_max
+        return not has_bounds or bool(statistics.min <= vertex.as_py() <= statistics.max)
 
     def _batch_rows(self, raw: Any, columns: tuple[str, ...]) -> int:
         """Return the number of rows of a batch of few bytes."""

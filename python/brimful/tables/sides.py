@@ -86,13 +86,13 @@ class Side:
                 f"{name} must be a result, a path or a table with __arrow_c_stream__, not "
                 f"{type(given).__name__}"
             )
-        found = roles(schema.names)
-        if found is None:
+        role_names = roles(schema.names)
+        if role_names is None:
             raise InputError(
                 f"{self.name} must begin with the columns vertex and a value, or have those of an "
                 f"algorithm whose result is rows; found {', '.join(schema.names) or 'no column'}"
             )
-        self.keys, self.column = found
+        self.keys, self.column = role_names
         columns = result_columns(schema.names)
         self.schema = pa.schema([schema.field(name) for name in columns])
         self.batches: Iterator[Any]
@@ -218,10 +218,10 @@ def _joined(
         "true" if side.column is None else f"{name}.{sql_name(side.column)}"
         for name, side in sides.items()
     ]
-    known = [f"{name}.{sql_name(one.keys[0])} IS NOT NULL" for name in sides]
+    conditions = [f"{name}.{sql_name(one.keys[0])} IS NOT NULL" for name in sides]
     query = (
-        f"SELECT {keys}, {', '.join([*values, *known])} FROM one FULL JOIN other USING ({keys}) "
-        f"ORDER BY {keys}"
+        f"SELECT {keys}, {', '.join([*values, *conditions])} FROM one "
+        f"FULL JOIN other USING ({keys}) ORDER BY {keys}"
     )
     last: list[Any] | None = None
     names = f"{one.name} or {other.name}"

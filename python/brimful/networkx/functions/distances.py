@@ -45,11 +45,11 @@ def distances(
     whole = weighted and graph.whole
     starts = set(vertices)
 
-    def read(vertex: Any, found: Any) -> Any:
+    def read(vertex: Any, distance: Any) -> Any:
         # NetworkX counts a source as within any cutoff, even a negative one.
-        if found is None or (found > most and vertex not in starts):
+        if distance is None or (distance > most and vertex not in starts):
             return None
-        return int(found) if whole else found
+        return int(distance) if whole else distance
 
     return result, read
 
@@ -112,10 +112,10 @@ def dijkstra_path_length(G: Any, source: Any, target: Any, weight: Any = "weight
     require_node(graph, source, f"Node {source} not found in graph")
     if source == target:
         return 0
-    found = distance(graph, source, target, weight) if target in graph else None
-    if found is None:
+    length = distance(graph, source, target, weight) if target in graph else None
+    if length is None:
         raise nx.NetworkXNoPath(f"Node {target} not reachable from {source}")
-    return found
+    return length
 
 
 #: Without negative weights, both algorithms return the same lengths.
@@ -138,4 +138,4 @@ def descendants(G: Any, source: Any) -> Set[Any]:
     if source not in graph:
         raise nx.NetworkXError(f"The node {source} is not in the digraph.")
     result, read = distances(graph, [source], None, None)
-    return graph.nodes_with(result, lambda vertex, found: read(vertex, found) or None)
+    return graph.nodes_with(result, lambda vertex, distance: read(vertex, distance) or None)

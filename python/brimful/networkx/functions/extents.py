@@ -20,7 +20,7 @@ def eccentricity(G: Any, v: Any = None, sp: Any = None, weight: Any = None) -> A
     graph = operand(G)
     if sp is not None or len(graph) == 0 or graph.weighted(weight):
         return nx.eccentricity.orig_func(view(graph), v, sp, weight)
-    found = {}
+    extents = {}
     nodes = list(graph.nodes_in(v))
     for start in range(0, len(nodes), MAX_SOURCES):
         sources = [graph.vertex(node) for node in nodes[start : start + MAX_SOURCES]]
@@ -28,10 +28,10 @@ def eccentricity(G: Any, v: Any = None, sp: Any = None, weight: Any = None) -> A
         for vertex, farthest, reached in rows:
             if reached + 1 < len(graph):
                 raise _disconnected(graph)
-            found[graph.node(vertex)] = farthest
+            extents[graph.node(vertex)] = farthest
     if v in graph:
-        return found[v]
-    return {node: found[node] for node in nodes}
+        return extents[v]
+    return {node: extents[node] for node in nodes}
 
 
 @function(reads="often")

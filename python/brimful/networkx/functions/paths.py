@@ -81,8 +81,8 @@ def _ways_back(graph: Operand, lengths: Result, vertex: Any) -> Iterator[Any]:
     length = lengths[vertex]
     edges = zip(*graph.graph.in_neighbors(vertex, weights=True), strict=True)
     for before, weight in edges:
-        found: Any = lengths[before]
-        if found is not None and found + weight == length:
+        earlier: Any = lengths[before]
+        if earlier is not None and earlier + weight == length:
             yield before
 
 
@@ -92,8 +92,8 @@ def _path(graph: Operand, sources: Iterable[Any], target: Any, weight: Any) -> l
         return None
     result, read = _routes(graph, sources, weight, None)
     vertex = graph.vertex(target)
-    found: list[Any] | None = read(vertex, result[vertex])
-    return found
+    path: list[Any] | None = read(vertex, result[vertex])
+    return path
 
 
 @function()
@@ -165,17 +165,17 @@ def shortest_path(
         return _paths_to(graph, target, weight)
     if target is None:
         return graph.values(*_routes(graph, [source], weight, None))
-    found = _path(graph, [source], target, weight)
-    if found is None:
+    path = _path(graph, [source], target, weight)
+    if path is None:
         raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
-    return found
+    return path
 
 
 def _paths_to(graph: Operand, target: Any, weight: Any) -> Mapping[Any, list[Any]]:
     result, path = _routes(graph, [target], weight, None)
 
     def backwards(vertex: Any, value: Any) -> list[Any] | None:
-        found = path(vertex, value)
-        return None if found is None else found[::-1]
+        nodes = path(vertex, value)
+        return None if nodes is None else nodes[::-1]
 
     return graph.values(result, backwards)

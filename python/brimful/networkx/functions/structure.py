@@ -24,12 +24,12 @@ def bridges(G: Any, root: Any = None) -> Iterator[tuple[Any, Any]]:
         require_node(graph, root, f"Root node {root} is not in graph")
     if len(graph) == 0:
         return iter(())
-    found: Iterator[Any] = iter(structures.bridges(graph.graph))
+    ends_of_bridges: Iterator[Any] = iter(structures.bridges(graph.graph))
     if root is not None:
         components = algorithms.connected_components(graph.graph)
         own = components[graph.vertex(root)]
-        found = (ends for ends in found if components[ends[0]] == own)
-    return ((graph.node(one), graph.node(other)) for one, other in found)
+        ends_of_bridges = (ends for ends in ends_of_bridges if components[ends[0]] == own)
+    return ((graph.node(one), graph.node(other)) for one, other in ends_of_bridges)
 
 
 @function()
@@ -47,7 +47,7 @@ def local_bridges(
     if len(graph) == 0:
         return iter(())
     seen = view(graph, dispatched=False)
-    found = (
+    bridge_rows = (
         ends
         for one, other, truss in structures.ktruss(graph.graph)
         if truss == _NO_TRIANGLE
@@ -56,8 +56,8 @@ def local_bridges(
         if not any(seen.has_edge(end, end) for end in ends)
     )
     if with_span is not True:
-        return found
-    return ((*ends, _way_around(seen, ends, weight)) for ends in found)
+        return bridge_rows
+    return ((*ends, _way_around(seen, ends, weight)) for ends in bridge_rows)
 
 
 def _way_around(G: Any, ends: tuple[Any, Any], weight: str | None) -> float:
