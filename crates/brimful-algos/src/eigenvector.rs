@@ -27,7 +27,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::info::{Info, Run, Takes};
 use crate::out_weights::scale_below;
 use crate::pagerank::{check_sum, sum_of_scores};
-use crate::request::{Finished, Request};
+use crate::request::{Finished, Request, checked_tolerance};
 use crate::{Error, Result};
 
 /// The default tolerance.
@@ -82,10 +82,7 @@ impl Eigenvector {
     /// # Errors
     /// A message, if the tolerance is out of range.
     pub fn new(tolerance: f64) -> Result<Self, String> {
-        match tolerance >= 0.0 {
-            true => Ok(Self { tolerance, scale: 1.0 }),
-            false => Err(format!("tolerance must be at least 0, not {tolerance}")),
-        }
+        Ok(Self { tolerance: checked_tolerance(tolerance)?, scale: 1.0 })
     }
 
     /// The same entries for weights of at most `greatest`.

@@ -25,7 +25,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::pagerank::{check_sum, sum_of_scores};
-use crate::request::{Finished, Request};
+use crate::request::{Finished, Request, checked_tolerance};
 use crate::{Result, out_weights};
 
 /// The default tolerance.
@@ -87,10 +87,7 @@ impl HubsAndAuthorities {
     /// # Errors
     /// A message, if the tolerance is out of range.
     pub fn new(tolerance: f64) -> Result<Self, String> {
-        match tolerance >= 0.0 {
-            true => Ok(Self { tolerance, scale: 1.0 }),
-            false => Err(format!("tolerance must be at least 0, not {tolerance}")),
-        }
+        Ok(Self { tolerance: checked_tolerance(tolerance)?, scale: 1.0 })
     }
 
     /// The same scores for weights of at most `greatest`: only ratios of weights matter.

@@ -20,7 +20,7 @@ use brimful_store::Resources;
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::pagerank::sum_of_scores;
-use crate::request::{Finished, Request};
+use crate::request::{Finished, Request, checked_tolerance};
 use crate::{Error, Result};
 
 /// The default factor of an edge.
@@ -84,10 +84,7 @@ impl Katz {
     /// # Errors
     /// A message, if the tolerance is out of range.
     pub fn new(alpha: f64, beta: f64, tolerance: f64) -> Result<Self, String> {
-        match tolerance >= 0.0 {
-            true => Ok(Self { alpha, beta, tolerance }),
-            false => Err(format!("tolerance must be at least 0, not {tolerance}")),
-        }
+        Ok(Self { alpha, beta, tolerance: checked_tolerance(tolerance)? })
     }
 }
 

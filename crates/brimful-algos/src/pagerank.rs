@@ -33,7 +33,7 @@ use bytemuck::Pod;
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::out_weights::{self, AT_ONCE, Exponents};
 use crate::planning::{Planner, supersteps_of_a_power};
-use crate::request::{Finished, Request};
+use crate::request::{Finished, Request, checked_tolerance};
 use crate::sources::Sources;
 use crate::{Error, Result};
 use delta::DeltaPageRank;
@@ -222,13 +222,10 @@ impl<S: Precision> PageRank<S> {
         if !(0.0..=1.0).contains(&damping) {
             return Err(format!("damping must be between 0 and 1, not {damping}"));
         }
-        if tolerance.is_nan() || tolerance < 0.0 {
-            return Err(format!("tolerance must be at least 0, not {tolerance}"));
-        }
         Ok(Self {
             variant,
             damping,
-            tolerance,
+            tolerance: checked_tolerance(tolerance)?,
             asynchronous: false,
             personal: None,
             scales: (1.0, 1.0),

@@ -173,6 +173,17 @@ pub struct Finished<T = ResultTable> {
 /// A finished run with a table of rows.
 pub type FinishedRows = Finished<RowTable>;
 
+/// The tolerance of a program.
+///
+/// # Errors
+/// A message, if it is not at least 0.
+pub(crate) fn checked_tolerance(tolerance: f64) -> std::result::Result<f64, String> {
+    match tolerance >= 0.0 {
+        true => Ok(tolerance),
+        false => Err(format!("tolerance must be at least 0, not {tolerance}")),
+    }
+}
+
 impl Request {
     /// The number `name`, or `default`.
     pub(crate) fn number(&self, name: &str, default: f64) -> Result<f64> {
