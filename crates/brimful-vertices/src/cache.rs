@@ -110,7 +110,7 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy<V>> Cache<T, V, P> {
             Some((vertex, _)) => self.store.replace(vertex)?,
             None => return Ok(()),
         }
-        self.shelf.is_clean(slot);
+        self.shelf.mark_clean(slot);
         self.stats.written += 1;
         Ok(())
     }

@@ -50,7 +50,16 @@ pub fn samples() -> Vec<SampleVertex> {
         .collect()
 }
 
-/// Returns `what` as an error unless `holds`.
+/// Checks all cases, each with a store of its own.
+fn check_cases<T>(cases: &[Case<T>], make: &mut dyn FnMut() -> crate::Result<T>) -> Verdict {
+    for (name, case) in cases {
+        let mut store = call("making a store", make())?;
+        case(&mut store).map_err(|what| format!("{name}: {what}"))?;
+    }
+    Ok(())
+}
+
+/// Returns the text of `what` as an error unless `holds`.
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
     if holds { Ok(()) } else { Err(what()) }
 }

@@ -203,8 +203,8 @@ fn environment(path: &Path) -> heed::Result<(Env<WithoutTls>, Database<Bytes, By
     options.map_size(MAX_FILE_BYTES);
     // SAFETY: the folder belongs to one run, which holds a lock on it, and to one store of that
     // run. A store is called by one thread at a time, and no transaction outlives a call, so that
-    // locks of LMDB's own are not needed. A crash may lose what was not synced; then nobody reads
-    // the folder.
+    // locks of LMDB's own are not needed. A crash may lose changes before a sync; then the folder
+    // is not opened.
     let env = unsafe {
         options.flags(EnvFlags::NO_LOCK | EnvFlags::NO_SYNC | EnvFlags::NO_READ_AHEAD);
         options.open(path)?

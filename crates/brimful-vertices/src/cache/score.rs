@@ -1,8 +1,8 @@
 //! Evicts all vertices with a score below the average, in one pass.
 //!
 //! The score of a vertex is the number of its loans; each pass halves the scores of the remaining
-//! vertices, so that old use fades. With a function of the user, the score is what the function
-//! gives when the vertex enters the cache. Loans maintain no order, and evictions are rare (the
+//! vertices, so that old use fades. With a function of the user, the score is the value of that
+//! function when the vertex enters the cache. Loans maintain no order, and evictions are rare (the
 //! thesis, section 3.4).
 
 use std::fmt;

@@ -160,7 +160,7 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
     }
 
     /// Marks the vertex in `slot` as clean.
-    pub(super) fn is_clean(&mut self, slot: usize) {
+    pub(super) fn mark_clean(&mut self, slot: usize) {
         if let Some(entry) = &mut self.slots[slot] {
             self.new_vertices -= u64::from(entry.kept == Kept::New);
             entry.kept = Kept::Clean;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Case, Numbers, Verdict, call, ensure};
+use super::{Case, Numbers, Verdict, call, check_cases, ensure};
 use crate::error::{Error, Result};
 use crate::record_store::RecordStore;
 
@@ -18,11 +18,7 @@ pub fn check_records<R: RecordStore>(make: &mut dyn FnMut() -> Result<R>) -> Ver
         ("errors on the way", errors),
         ("many changes in any order", model),
     ];
-    for (name, case) in cases {
-        let mut store = call("making a store", make())?;
-        case(&mut store).map_err(|what| format!("{name}: {what}"))?;
-    }
-    Ok(())
+    check_cases(&cases, make)
 }
 
 fn get<R: RecordStore>(store: &mut R, key: &[u8]) -> Result<Option<Vec<u8>>, String> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Case, Numbers, SampleVertex, Verdict, call, ensure, samples};
+use super::{Case, Numbers, SampleVertex, Verdict, call, check_cases, ensure, samples};
 use crate::error::{Error, Result};
 use crate::id::AnyId;
 use crate::serializer::{Compact, Native, Serializer};
@@ -29,11 +29,7 @@ pub fn check_vertices<T: VertexStore<SampleVertex>>(
         ("whole partitions as bytes", chunks),
         ("many changes in any order", model),
     ];
-    for (name, case) in cases {
-        let mut store = call("making a store", make())?;
-        case(&mut store).map_err(|what| format!("{name}: {what}"))?;
-    }
-    Ok(())
+    check_cases(&cases, make)
 }
 
 /// Checks that the ids 1 and "1" are two vertices.
