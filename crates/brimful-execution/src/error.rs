@@ -55,18 +55,18 @@ pub enum Error {
     Internal(String),
 }
 
-/// The element at `index`, named `what` in the error; it is missing only through a fault of
-/// brimful.
+/// The element at `index`, which the error calls `noun`. The element is missing only through a
+/// fault of brimful.
 #[inline]
-pub(crate) fn element<'l, T>(list: &'l mut [T], index: usize, what: &str) -> Result<&'l mut T> {
+pub(crate) fn element<'l, T>(list: &'l mut [T], index: usize, noun: &str) -> Result<&'l mut T> {
     let len = list.len();
-    list.get_mut(index).ok_or_else(|| no_element(index, len, what))
+    list.get_mut(index).ok_or_else(|| no_element(index, len, noun))
 }
 
 /// The error of an index that should exist.
 #[cold]
-pub(crate) fn no_element(index: usize, len: usize, what: &str) -> Error {
-    Error::Internal(format!("there is no {what} {index}; their number is {len}"))
+pub(crate) fn no_element(index: usize, len: usize, noun: &str) -> Error {
+    Error::Internal(format!("there is no {noun} {index}; their number is {len}"))
 }
 
 /// The failure of a program that was called for a batch of vertices. The error names the vertex

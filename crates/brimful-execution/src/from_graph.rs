@@ -160,34 +160,30 @@ where
     let folder = scratch_folder(part.graph, execution.scratch_folder.as_deref());
     let execution =
         ExecutionOptions { scratch_folder: Some(folder.path().into()), ..execution.clone() };
-    if let Some(checkpoints) = checkpoints
-        && loading.resume(checkpoints, &mut *serializer()?)?
-    {
-        return Execution::start(loading.with_hubs(hubs), &execution);
-    }
-    if let Some(kept) = existing {
+    let is_resumed = match checkpoints {
+        Some(checkpoints) => loading.resume(checkpoints, &mut *serializer()?)?,
+        None => false,
+    };
+    if let Some(kept) = existing.filter(|_| !is_resumed) {
         loading.continue_kept(kept.edges, kept.start)?;
-        return Execution::start(loading.with_hubs(hubs), &execution);
-    }
-    if ranks.is_empty() {
-        return Execution::start(loading.with_hubs(hubs), &execution);
-    }
-    let (mut vertices, mut edges) = (0, 0);
-    let within = (&folder as &dyn Folder, resources);
-    let filled =
-        shards::vertices((part, ranks.clone()), within, &mut hubs, &mut |rank, its_edges| {
+    } else if !is_resumed && !ranks.is_empty() {
+        let (mut vertices, mut edges) = (0, 0);
+        let within = (&folder as &dyn Folder, resources);
+        let mut count_and_add = |rank, its_edges: Edges<u64, P::Edge>| {
             (vertices, edges) = (vertices + 1, edges + its_edges.len() as u64);
             add(&mut loading, rank, its_edges)
-        });
-    if let Err(error) = filled {
-        // An estimate: processes have about as many edges.
-        let arcs = part.graph.description().arcs * part.indexes.len() as u64 * each as u64;
-        let filled = memory::FilledStores {
-            bytes: loading.store_bytes()?,
-            vertices: (vertices, ranks.end - ranks.start),
-            edges: (edges, arcs / all as u64),
         };
-        return Err(memory::too_small(error, resources, shared, &filled));
+        let filled = shards::vertices((part, ranks.clone()), within, &mut hubs, &mut count_and_add);
+        if let Err(error) = filled {
+            // An estimate: processes have about as many edges.
+            let arcs = part.graph.description().arcs * part.indexes.len() as u64 * each as u64;
+            let filled = memory::FilledStores {
+                bytes: loading.store_bytes()?,
+                vertices: (vertices, ranks.end - ranks.start),
+                edges: (edges, arcs / all as u64),
+            };
+            return Err(memory::too_small(error, resources, shared, &filled));
+        }
     }
     Execution::start(loading.with_hubs(hubs), &execution)
 }

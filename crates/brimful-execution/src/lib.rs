@@ -9,7 +9,7 @@
 //!   signals that gather for a partition; `exchange`: queues between workers, and the detection of
 //!   termination.
 //! - [`lists`]: vertices that are due to signal, and signals that wait to be collected.
-//! - `division`: the partitions of several processes that make a run together; `share`: what they
+//! - `division`: the partitions of several processes that make a run together; `share`: their
 //!   exchange.
 //! - [`checkpoint`]: checkpoints of vertices; [`kept`]: stores that stay after a run.
 //! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs for shards on any store.

@@ -96,34 +96,7 @@ fn run_in<P: Program>(
     options: &NumericOptions<'_>,
     resources: &Resources,
 ) -> Result<Output<P>> {
-    options.run.check_weights(graph)?;
-    if options.serializer.is_some()
-        && options.stores.schemes.place(options.stores.store)? == Place::Live
-    {
-        return Err(Error::Usage(format!(
-            "the store {:?} keeps live vertices, which no serializer writes; leave the serializer \
-             out",
-            options.stores.store
-        )));
-    }
-    options.run.check::<P>()?;
-    let is_full = P::MODE == brimful_engine::Mode::Full;
-    if matches!(options.mode, RunMode::Asynchronous(_)) && (!P::ASYNCHRONOUS || is_full) {
-        return Err(Error::Usage(
-            "this program needs supersteps: without them its result would differ; run it \
-             synchronously"
-                .into(),
-        ));
-    }
-    if let Some(share) = &options.run.share {
-        check_divided(options, share)?;
-    }
-    if options.stores.schemes.place(options.stores.store)?.has_share() {
-        // A store on disk reserves its share of the budget from the start, so later stages cannot
-        // use it.
-        let bytes = minimum_bytes(program, graph, options, resources)?;
-        resources.budget.require(bytes, "to keep vertices in a store")?;
-    }
+    check_options(program, graph, options, resources)?;
     let (store, _folders) = of_one_run(options.stores.store, options.stores.schemes)?;
     let stores = StoreOptions { store: &store, ..options.stores };
     let options = &NumericOptions { stores, run: options.run.clone(), ..*options };
@@ -170,6 +143,45 @@ fn run_in<P: Program>(
     }
     let Typed { states, isolated, globals, .. } = typed;
     Ok(Output { states, isolated, aggregate: globals.aggregate, stats })
+}
+
+/// Refuses options that the program, the graph or the store does not support, and a budget below
+/// the needs of every run.
+fn check_options<P: Program>(
+    program: &P,
+    graph: &Graph,
+    options: &NumericOptions<'_>,
+    resources: &Resources,
+) -> Result<()> {
+    options.run.check_weights(graph)?;
+    if options.serializer.is_some()
+        && options.stores.schemes.place(options.stores.store)? == Place::Live
+    {
+        return Err(Error::Usage(format!(
+            "the store {:?} keeps live vertices, which no serializer writes; leave the serializer \
+             out",
+            options.stores.store
+        )));
+    }
+    options.run.check::<P>()?;
+    let is_full = P::MODE == brimful_engine::Mode::Full;
+    if matches!(options.mode, RunMode::Asynchronous(_)) && (!P::ASYNCHRONOUS || is_full) {
+        return Err(Error::Usage(
+            "this program needs supersteps: without them its result would differ; run it \
+             synchronously"
+                .into(),
+        ));
+    }
+    if let Some(share) = &options.run.share {
+        check_divided(options, share)?;
+    }
+    if options.stores.schemes.place(options.stores.store)?.has_share() {
+        // A store on disk reserves its share of the budget from the start, so later stages cannot
+        // use it.
+        let bytes = minimum_bytes(program, graph, options, resources)?;
+        resources.budget.require(bytes, "to keep vertices in a store")?;
+    }
+    Ok(())
 }
 
 /// An array for the states of all vertices with edges, and its memory. It is on disk if the

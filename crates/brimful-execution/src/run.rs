@@ -3,6 +3,7 @@
 //! Invariant: between two calls no vertex is on loan and no worker is busy. The remaining work lies
 //! in lists, packets and queues, and the next call continues it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,19 @@ pub(crate) fn minimum_bytes(workers: usize, partitions: usize) -> u64 {
     partitions as u64 * MIN_LISTS + packet_bytes(workers, partitions)
 }
 
+/// The stores of each worker, by place; `places` are worker and place of each store.
+fn deal_stores<S>(
+    stores: impl Iterator<Item = S>,
+    places: &[(usize, usize)],
+    workers: usize,
+) -> Result<Vec<Vec<S>>> {
+    let mut dealt: Vec<BTreeMap<usize, S>> = (0..workers).map(|_| BTreeMap::new()).collect();
+    for (store, (worker, place)) in stores.zip(places) {
+        element(&mut dealt, *worker, "worker")?.insert(*place, store);
+    }
+    Ok(dealt.into_iter().map(|stores| stores.into_values().collect()).collect())
+}
+
 /// A program, its vertices, and their remaining work.
 pub struct Execution<'r, P: VertexProgram, S> {
     pub(crate) program: P,
@@ -74,7 +88,7 @@ pub struct Execution<'r, P: VertexProgram, S> {
     reason: Option<Reason>,
     seconds: f64,
     by_superstep: Vec<SuperstepFigures>,
-    /// Those of the last superstep.
+    /// The figures of the last superstep.
     latest: SuperstepFigures,
     /// Signals sent and edges visited by all processes, if several make the run.
     of_all: Swept,
@@ -119,16 +133,12 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
 
         let edges: Vec<u64> = parts.iter().map(|(_, edges)| *edges).collect();
         let own_places = assign(&edges, workers);
-        let mut stores: Vec<Vec<(usize, S)>> = (0..workers).map(|_| Vec::new()).collect();
-        for ((store, _), (worker, place)) in parts.into_iter().zip(&own_places) {
-            element(&mut stores, *worker, "worker")?.push((*place, store));
-        }
+        let stores = deal_stores(parts.into_iter().map(|(store, _)| store), &own_places, workers)?;
         let owners = match relays {
             0 => Owners::new(own_places),
             _ => Owners::with_relays(own_places, first, (relays, workers)),
         };
-        let worker = |(me, mut stores): (usize, Vec<(usize, S)>)| {
-            stores.sort_by_key(|(place, _)| *place);
+        let worker = |(me, stores): (usize, Vec<S>)| {
             let to_signal = stores.iter().map(|_| IdSet::new(each / 3, &spill)).collect();
             let mailboxes = owners
                 .partitions_of(me)
@@ -136,7 +146,6 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
                 .map(|first| Mailbox::new(each / 3 * 2, program.delivery(), first, &spill))
                 .collect();
             let context = WorkerContext::new(me, owners.count(), to_signal, mailboxes);
-            let stores = stores.into_iter().map(|(_, store)| store).collect();
             Ok(Mutex::new(Worker {
                 stores,
                 context,

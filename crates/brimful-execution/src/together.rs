@@ -11,32 +11,59 @@ use crate::error::{Error, Result, catch, element, of_batch};
 use crate::program::{Collecting, VertexOf, VertexProgram};
 use crate::worker::{Worker, guard, prefetch, signal_score};
 
+/// A vertex, and its signal unless only a collect was requested.
+type Waiting<P> = (<P as VertexProgram>::Id, Option<<P as VertexProgram>::Signal>);
+
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
     /// Takes the signals for the next vertices of a partition, up to a batch of the program, and
     /// lets them collect; those that are due get into the to-signal list. False at the end of the
     /// generation.
     pub(crate) fn collect_together(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<bool> {
-        let (program, is_full) = (phase.program, phase.program.is_full());
-        let Self { stores, context, incoming, .. } = self;
-        let store = element(stores, place, "store")?;
-        let most = match store.lookahead() {
-            0 => program.batch(),
-            lookahead => program.batch().min(lookahead),
-        };
-        let mut waiting = Vec::with_capacity(most);
-        while waiting.len() < most {
-            let mailbox = element(&mut context.mailboxes, place, "mailbox")?;
-            let Some(id) = mailbox.take(program, incoming)? else { break };
-            waiting.push((id, incoming.signals.pop()));
-        }
+        let waiting = self.take_batch(phase, place)?;
         if waiting.is_empty() {
             return Ok(false);
         }
-        let reads_ahead = store.lookahead() > 0;
-        if reads_ahead {
+        let mut batch = self.copy_states(phase, place, waiting)?;
+        if let Some(first) = batch.first() {
+            let first = first.id.clone();
+            let collected = catch(|| phase.program.collect_together(&mut batch)).flatten();
+            collected.map_err(|failure| of_batch(first, "collect", failure))?;
+        }
+        self.context.counts.collected += batch.len() as u64;
+        self.write_states(phase, place, batch)?;
+        Ok(true)
+    }
+
+    /// Takes up to a batch of vertices and their signals out of a mailbox.
+    fn take_batch(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<Vec<Waiting<P>>> {
+        let store = element(&mut self.stores, place, "store")?;
+        let most = match store.lookahead() {
+            0 => phase.program.batch(),
+            lookahead => phase.program.batch().min(lookahead),
+        };
+        let mailbox = element(&mut self.context.mailboxes, place, "mailbox")?;
+        let mut waiting = Vec::with_capacity(most);
+        while waiting.len() < most
+            && let Some(id) = mailbox.take(phase.program, &mut self.incoming)?
+        {
+            waiting.push((id, self.incoming.signals.pop()));
+        }
+        Ok(waiting)
+    }
+
+    /// Copies the states of the vertices that collect.
+    fn copy_states(
+        &mut self,
+        phase: &Phase<'_, P>,
+        place: usize,
+        waiting: Vec<Waiting<P>>,
+    ) -> Result<Vec<Collecting<P>>> {
+        let (program, is_full) = (phase.program, phase.program.is_full());
+        let store = element(&mut self.stores, place, "store")?;
+        if store.lookahead() > 0 {
             prefetch(store, waiting.iter().map(|(id, _)| id))?;
         }
-        let mut batch: Vec<Collecting<P>> = Vec::with_capacity(waiting.len());
+        let mut batch = Vec::with_capacity(waiting.len());
         for (id, signal) in waiting {
             let mut state = None;
             let signals = signal.as_slice();
@@ -54,16 +81,22 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
             match state {
                 Some(state) => batch.push(Collecting { id, state, signal, is_due: false }),
                 None if is_there => {}
-                None => context.counts.undelivered += u64::from(signal.is_some()),
+                None => self.context.counts.undelivered += u64::from(signal.is_some()),
             }
         }
-        if let Some(first) = batch.first() {
-            let first = first.id.clone();
-            let collected = catch(|| program.collect_together(&mut batch)).flatten();
-            collected.map_err(|failure| of_batch(first, "collect", failure))?;
-        }
-        context.counts.collected += batch.len() as u64;
-        if reads_ahead {
+        Ok(batch)
+    }
+
+    /// Writes the new states, and puts the vertices that are due into the to-signal list.
+    fn write_states(
+        &mut self,
+        phase: &Phase<'_, P>,
+        place: usize,
+        batch: Vec<Collecting<P>>,
+    ) -> Result<()> {
+        let is_full = phase.program.is_full();
+        let store = element(&mut self.stores, place, "store")?;
+        if store.lookahead() > 0 {
             prefetch(store, batch.iter().map(|one| &one.id))?;
         }
         for Collecting { id, state, is_due, .. } in batch {
@@ -82,9 +115,9 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
             };
             store.lend_without_edges(&id, &mut |vertex| guard("collect", vertex, &mut write))?;
             if is_marked {
-                context.mark(place, &id, None)?;
+                self.context.mark(place, &id, None)?;
             }
         }
-        Ok(true)
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Numeric programs in several processes: what they cannot do, and the states for the observer.
+//! Numeric programs in several processes: refused options, and the states for the observer.
 
 use brimful_engine::exchange::Share;
 
