@@ -349,8 +349,8 @@ mod tests {
         let item = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let was = [item("mode", "sync"), item("layout", "coupled"), item("weighted", "false")];
         assert_eq!(differing(&was, &[item("mode", "sync"), item("weighted", "false")]), None);
-        let is = [item("mode", "sync"), item("weighted", "true")];
-        assert_eq!(differing(&was, &is), Some(("weighted", "false", "true")));
+        let weighted = [item("mode", "sync"), item("weighted", "true")];
+        assert_eq!(differing(&was, &weighted), Some(("weighted", "false", "true")));
         let missing = [item("mode", "sync")];
         assert_eq!(differing(&was, &missing), Some(("weighted", "false", "nothing")));
     }

@@ -367,7 +367,9 @@ fn vertices_far_from_a_change_are_not_gathered() {
     // A chain, and many edges that the vertex 0 does not reach.
     let mut lines: Vec<_> = (0..CHAIN).map(|at| format!("{at} {}\n", at + 1)).collect();
     let end = |bits: u64| 1000 + bits % 90;
-    lines.extend((0..30_000).map(splitmix64).map(|it| format!("{} {}\n", end(it), end(it >> 9))));
+    lines.extend(
+        (0..30_000).map(splitmix64).map(|number| format!("{} {}\n", end(number), end(number >> 9))),
+    );
     std::fs::write(&text, lines.concat()).unwrap();
     let options = ImportOptions { geometry: SMALL, ..Default::default() };
     import(Input::EdgeList(vec![text]), &path, &options, &resources(2, 1 << 28)).unwrap();

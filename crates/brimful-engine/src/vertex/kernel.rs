@@ -305,12 +305,12 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
                 Turn::Round => (Call::Round, std::ptr::null()),
                 Turn::Collect(sums) => (Call::Collect, sums[from..].as_ptr()),
             };
-            let those = &vertices.vertices[from..];
+            let remaining = &vertices.vertices[from..];
             let mut context = Context {
                 failed: if is_silent { 0 } else { u64::MAX },
                 // The kernel only reads the sums.
                 sums: sums.cast_mut().cast(),
-                vertices: those.as_ptr(),
+                vertices: remaining.as_ptr(),
                 states: vertices.states[from..].as_mut_ptr().cast(),
                 signals: vertices.signals[from..].as_mut_ptr().cast(),
                 vertex_count: vertices.globals.vertices,
@@ -321,9 +321,10 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
                 signal_threshold: vertices.thresholds.signal,
                 collect_threshold: vertices.thresholds.collect,
                 score: *vertices.score,
-                ..self.context(call, those.len())
+                ..self.context(call, remaining.len())
             };
-            let done = self.call(call, &mut context, |at| those.get(at).map(|vertex| vertex.id));
+            let done =
+                self.call(call, &mut context, |at| remaining.get(at).map(|vertex| vertex.id));
             *vertices.score = context.score;
             let failed = (context.failed as usize).saturating_add(from);
             match done {

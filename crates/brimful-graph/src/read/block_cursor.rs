@@ -99,7 +99,7 @@ impl<'c> BlockCursor<'c> {
             _ => {
                 self.read(&block)?;
                 let bytes = part(&self.buffers.bytes, self.buffered.start, &block.bytes);
-                if !block.is(bytes) {
+                if !block.matches(bytes) {
                     let what = "a block of edges fails its checksum";
                     return Err(shards.file().corrupt(shards.unit(index), what));
                 }

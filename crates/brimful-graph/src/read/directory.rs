@@ -170,7 +170,7 @@ pub struct Block {
 
 impl Block {
     /// True if `bytes` match the block's checksum.
-    pub fn is(&self, bytes: &[u8]) -> bool {
+    pub fn matches(&self, bytes: &[u8]) -> bool {
         brimful_store::checksum(bytes) as u32 == self.checksum
     }
 }

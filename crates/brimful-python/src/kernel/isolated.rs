@@ -67,20 +67,20 @@ fn set_first_states<const WORDS: usize>(
 ) -> std::result::Result<(), (i32, u64)> {
     let (mut from, mut is_silent) = (0, false);
     loop {
-        let (those, states) = (&vertices[from..], &mut states[from..vertices.len()]);
-        let mut signals = vec![0_u64; those.len()];
+        let (remaining, states) = (&vertices[from..], &mut states[from..vertices.len()]);
+        let mut signals = vec![0_u64; remaining.len()];
         let (mut partial, aggregate) = ([Slot::NOTHING; AGGREGATES], [Slot::NOTHING; AGGREGATES]);
         let mut context = Context {
             abi_version: ABI_VERSION,
             size: size_of::<Context>() as u32,
             call: 0,
             state_words: WORDS as u32,
-            count: those.len() as u64,
+            count: remaining.len() as u64,
             // A signal that cannot be computed has no edge to pass.
             failed: if is_silent { 0 } else { u64::MAX },
             parameters: parameters.as_ptr(),
             parameter_count: parameters.len() as u64,
-            vertices: those.as_ptr(),
+            vertices: remaining.as_ptr(),
             states: states.as_mut_ptr().cast(),
             signals: signals.as_mut_ptr(),
             vertex_count: vertices.len() as u64,

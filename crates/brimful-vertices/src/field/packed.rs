@@ -183,8 +183,8 @@ fn unpack<T: Integer>(
 pub(crate) trait Number: Field + Copy {
     /// The narrowest kind of a list with this number.
     fn kind(self) -> u8;
-    /// True if both have the same bits.
-    fn is(self, other: Self) -> bool;
+    /// True if both numbers have the same bits.
+    fn has_same_bits(self, other: Self) -> bool;
     /// Appends `values` in the type of `kind`.
     fn write_all(values: &[Self], kind: u8, out: &mut Vec<u8>);
     /// Appends `count` numbers of the type of `kind` to `values`.
@@ -231,7 +231,7 @@ impl Number for u8 {
         WHOLE
     }
     #[inline]
-    fn is(self, other: Self) -> bool {
+    fn has_same_bits(self, other: Self) -> bool {
         self == other
     }
     fn write_all(values: &[Self], _: u8, out: &mut Vec<u8>) {
@@ -249,18 +249,16 @@ macro_rules! floats {
             #[inline]
             fn kind(self) -> u8 {
                 // Bits are compared: neither -0 nor a fraction is an integer.
-                if Self::from(self as u8).is(self) {
-                    U8
-                } else if Self::from(self as u16).is(self) {
-                    U16
-                } else if size_of::<Self>() > size_of::<f32>() && (self as f32 as Self).is(self) {
-                    SINGLE
-                } else {
-                    WHOLE
+                let is_double = size_of::<Self>() > size_of::<f32>();
+                match () {
+                    () if Self::from(self as u8).has_same_bits(self) => U8,
+                    () if Self::from(self as u16).has_same_bits(self) => U16,
+                    () if is_double && (self as f32 as Self).has_same_bits(self) => SINGLE,
+                    () => WHOLE,
                 }
             }
             #[inline]
-            fn is(self, other: Self) -> bool {
+            fn has_same_bits(self, other: Self) -> bool {
                 self.to_bits() == other.to_bits()
             }
             fn write_all(values: &[Self], kind: u8, out: &mut Vec<u8>) {
@@ -295,7 +293,7 @@ floats!(f32, f64);
 /// [`Field::write_list`] of numbers.
 pub(crate) fn write_numbers<T: Number>(values: &[T], out: &mut Vec<u8>) {
     let Some((first, rest)) = values.split_first() else { return };
-    if rest.iter().all(|value| value.is(*first)) {
+    if rest.iter().all(|value| value.has_same_bits(*first)) {
         out.push(EQUAL);
         return first.write(out);
     }
