@@ -1,9 +1,9 @@
 //! A synchronous superstep: all vertices signal, then all collect (Signal/Collect 2010, section
 //! 3.1).
 //!
-//! Vertices collect, and so signal in the next superstep, by ascending ids: the order of the signals
-//! from one worker does not depend on the memory of the lists. Invariant: no vertex collects before
-//! every signal of the superstep has arrived.
+//! Vertices collect, and so signal in the next superstep, by ascending ids: the order of the
+//! signals from one worker does not depend on the memory of the lists. Invariant: no vertex
+//! collects before every signal of the superstep has arrived.
 
 use brimful_vertices::VertexStore;
 
