@@ -65,16 +65,16 @@ class Totals:
     def _show(self) -> None:
         self._program.aggregated = self._type(*map(self._aggregated.last, self._names))
 
-    def add(self, given: Any) -> None:
+    def add(self, returned: Any) -> None:
         """Add the contribution of a vertex.
 
         Raises:
             ValueError: There is not one value for each aggregator.
         """
-        values = (given,) if len(self._names) == 1 else given
+        values = (returned,) if len(self._names) == 1 else returned
         if not isinstance(values, tuple) or len(values) != len(self._names):
             raise ValueError(
-                f"aggregate returned {shortened(given)}, not a tuple of one value for each of "
+                f"aggregate returned {shortened(returned)}, not a tuple of one value for each of "
                 f"{', '.join(self._names)}"
             )
         for name, value in zip(self._names, values, strict=True):

@@ -209,9 +209,9 @@ def from_object(
     """
     vertices = max(chosen.get("vertices") or 0, edges.vertices or 0) or None
 
-    def work(*given: Any) -> dict[str, Any]:
+    def work(*arguments: Any) -> dict[str, Any]:
         with edges.table as table:
-            return import_table(table, *given, isolated=edges.isolated)
+            return import_table(table, *arguments, isolated=edges.isolated)
 
     return imported(kind, work, {**chosen, "undirected": edges.undirected, "vertices": vertices})
 

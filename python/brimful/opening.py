@@ -25,7 +25,7 @@ from brimful.tables import convert_in
 GraphLike = Graph | str | os.PathLike[str]
 
 
-def as_graph(graph: GraphLike, given: Resources) -> Graph:
+def as_graph(graph: GraphLike, resources: Resources) -> Graph:
     """Return a graph; one named by a path is opened, or imported first, as on the command line.
 
     Raises:
@@ -35,7 +35,7 @@ def as_graph(graph: GraphLike, given: Resources) -> Graph:
     if isinstance(graph, Graph):
         return graph
     if isinstance(graph, (str, os.PathLike)):
-        return Graph(open_graph(os.fspath(graph), import_options(), given, warn))
+        return Graph(open_graph(os.fspath(graph), import_options(), resources, warn))
     raise UsageError(
         f"expected a brimful.Graph or a path, found {type(graph).__name__}; make a graph of it "
         "with brimful.read"

@@ -151,7 +151,7 @@ class Collection(Generic[N]):
         )
 
 
-def integers(numbers: ArrayLike, what: str) -> NDArray[Any]:
+def integers(numbers: ArrayLike, noun: str) -> NDArray[Any]:
     """Return integers as an array of one dimension and of their own dtype.
 
     Raises:
@@ -163,52 +163,52 @@ def integers(numbers: ArrayLike, what: str) -> NDArray[Any]:
     kinds = set(map(type, cast("Sequence[Any]", numbers))) if is_listed else set()
     # NumPy would convert a True among integers to 1.
     if not kinds.isdisjoint({bool, np.bool_}):
-        raise UsageError(f"{what} must be integers, not truth values")
+        raise UsageError(f"{noun} must be integers, not truth values")
     try:
         array = np.asarray(numbers).reshape(-1)
         if array.dtype.kind == "f" and kinds == {int}:
             # Some are 2**63 or more: as floats NumPy would round them.
             array = np.asarray(numbers, object)
     except (OverflowError, ValueError) as error:
-        raise UsageError(f"{what} must be 64-bit integers: {error}") from None
+        raise UsageError(f"{noun} must be 64-bit integers: {error}") from None
     if array.size == 0:
         return np.empty(0, np.uint64)
     if array.dtype.kind in "iu":
         return array
     hint = "; use a Map for text and bytes" if array.dtype.kind in "USO" else ""
     if array.dtype.kind != "O":
-        raise UsageError(f"{what} must be integers, not {array.dtype}{hint}")
+        raise UsageError(f"{noun} must be integers, not {array.dtype}{hint}")
     for number in array:
         if not isinstance(number, int) or isinstance(number, bool):
-            raise UsageError(f"{what} must be integers, not {type(number).__name__}{hint}")
+            raise UsageError(f"{noun} must be integers, not {type(number).__name__}{hint}")
         if not 0 <= number < 2**64:
-            raise UsageError(f"{what} must be integers from 0 to 2**64 - 1, not {_short(number)}")
+            raise UsageError(f"{noun} must be integers from 0 to 2**64 - 1, not {_short(number)}")
     if kinds == {int}:
         return array.astype(np.uint64)
-    raise UsageError(f"{what} must be integers, not objects; convert them with astype('uint64')")
+    raise UsageError(f"{noun} must be integers, not objects; convert them with astype('uint64')")
 
 
 def _short(number: int) -> str:
     return str(number) if abs(number) < 10**30 else f"one of {number.bit_length()} bits"
 
 
-def unsigned(numbers: ArrayLike, what: str) -> NDArray[Any]:
+def unsigned(numbers: ArrayLike, noun: str) -> NDArray[Any]:
     """Return `integers`, none of which is negative.
 
     Raises:
         UsageError: One of `numbers` is not an integer from 0 to 2**64 - 1.
     """
-    array = integers(numbers, what)
+    array = integers(numbers, noun)
     if array.dtype.kind == "i" and int(array.min()) < 0:
-        raise UsageError(f"{what} must be integers from 0 to 2**64 - 1, not {int(array.min())}")
+        raise UsageError(f"{noun} must be integers from 0 to 2**64 - 1, not {int(array.min())}")
     return array
 
 
-def uint64(numbers: ArrayLike, what: str) -> NDArray[np.uint64]:
+def uint64(numbers: ArrayLike, noun: str) -> NDArray[np.uint64]:
     """Return `unsigned` as a contiguous array of 64 bits."""
     import numpy as np
 
-    return np.ascontiguousarray(unsigned(numbers, what), dtype=np.uint64)
+    return np.ascontiguousarray(unsigned(numbers, noun), dtype=np.uint64)
 
 
 def chunks(array: NDArray[Any], step: int = CHUNK) -> Iterator[NDArray[np.uint64]]:
@@ -236,7 +236,7 @@ def ids(numbers: ArrayLike, length: int) -> NDArray[np.uint64]:
     return np.ascontiguousarray(array, dtype=np.uint64)
 
 
-def whole(number: Any, what: str, *, least: int = 0, most: int = 2**64 - 1) -> int:
+def whole(number: Any, noun: str, *, least: int = 0, most: int = 2**64 - 1) -> int:
     """Return a whole number from `least` to `most`.
 
     Raises:
@@ -245,12 +245,12 @@ def whole(number: Any, what: str, *, least: int = 0, most: int = 2**64 - 1) -> i
     try:
         value = operator.index(number)
     except TypeError:
-        raise UsageError(f"{what} must be an integer, not {type(number).__name__}") from None
+        raise UsageError(f"{noun} must be an integer, not {type(number).__name__}") from None
     if isinstance(number, bool):
-        raise UsageError(f"{what} must be an integer, not a truth value")
+        raise UsageError(f"{noun} must be an integer, not a truth value")
     if not least <= value <= most:
         bound = "2**64 - 1" if most == 2**64 - 1 else most
-        raise UsageError(f"{what} must be an integer from {least} to {bound}, not {_short(value)}")
+        raise UsageError(f"{noun} must be an integer from {least} to {bound}, not {_short(value)}")
     return value
 
 

@@ -105,14 +105,16 @@ def import_paths(
         )
     from brimful import _native
 
-    def read(paths: list[str], given: Resources, parsing: Parsing | None = None) -> dict[str, Any]:
+    def read(
+        paths: list[str], resources: Resources, parsing: Parsing | None = None
+    ) -> dict[str, Any]:
         return _native.import_files(
             paths,
             out,
             format=format_name,
             columns=columns,
             **picked(EdgeOptions, options),
-            **vars(given),
+            **vars(resources),
             origin=origin,
             replace=replace,
             parsed=None if parsing is None else (parsing.names, parsing),

@@ -107,13 +107,13 @@ class WhereOptions(TypedDict, total=False):
     ]
 
 
-def conditions(**given: object) -> dict[str, Any]:
+def conditions(**options: object) -> dict[str, Any]:
     """Check conditions, and return them.
 
     Raises:
         UsageError: A condition is neither a string nor an expression of pyarrow.
     """
-    return dict(checked(ConditionOptions, given, "conditions"))
+    return dict(checked(ConditionOptions, options, "conditions"))
 
 
 #: Sentences for docstrings.

@@ -337,13 +337,13 @@ class EdgeColumns(SimpleNamespace):
     """The options that choose the columns of the edges, as attributes."""
 
 
-def import_options(**given: Unpack[ImportOptions]) -> ImportOptions:
+def import_options(**options: Unpack[ImportOptions]) -> ImportOptions:
     """Return the checked options of an import, with defaults for those not given.
 
     Raises:
         UsageError: A value is unknown or of another type.
     """
-    return checked(ImportOptions, given, "import_options")
+    return checked(ImportOptions, options, "import_options")
 
 
 def columns_of(options: ImportOptions) -> EdgeColumns:

@@ -49,14 +49,14 @@ _STEEP = 20
 _NAME_CHARACTERS = 16
 
 
-def axes(given: Axes | None) -> Axes:
+def axes(ax: Axes | None) -> Axes:
     """Return the axes to draw on: those given, or new ones of `pyplot`.
 
     Raises:
         MissingPackageError: Matplotlib is not installed.
     """
-    if given is not None:
-        return given
+    if ax is not None:
+        return ax
     _, made = require("matplotlib.pyplot", _PURPOSE).subplots()
     new: Axes = made
     return new

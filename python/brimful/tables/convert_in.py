@@ -202,7 +202,7 @@ def _entries(matrix: Any, undirected: bool, weighted: bool) -> Iterator[list[Any
         yield arrays
 
 
-def _id_type(ids: Iterable[Any], name: str, what: str, remedy: str) -> str:
+def _id_type(ids: Iterable[Any], name: str, noun: str, remedy: str) -> str:
     """Return `int64`, or `uint64` where an id needs it, or `string` if all ids are strings.
 
     Raises:
@@ -219,14 +219,14 @@ def _id_type(ids: Iterable[Any], name: str, what: str, remedy: str) -> str:
             continue
         if string or strings or isinstance(value, bool) or not isinstance(value, SupportsIndex):
             raise InputError(
-                f"{name} has {what} such as {str(value)[:40]!r} ({type(value).__name__}), and "
+                f"{name} has {noun} such as {str(value)[:40]!r} ({type(value).__name__}), and "
                 f"vertex ids must be all integers or all strings; {remedy}"
             )
         number = operator.index(value)
         low, high = min(low, number), max(high, number)
     if low < -(2**63) or high >= 2**64 or (low < 0 and high >= 2**63):
         raise InputError(
-            f"{name} has {what} from {low} to {high}, and vertex ids have 64 bits, signed or not"
+            f"{name} has {noun} from {low} to {high}, and vertex ids have 64 bits, signed or not"
         )
     if strings:
         return "string"

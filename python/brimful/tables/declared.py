@@ -76,14 +76,14 @@ class DeclaredIds:
             return None
         return str(number)
 
-    def _refuse(self, held: set[int]) -> NoReturn:
+    def _refuse(self, numbers: set[int]) -> NoReturn:
         """Name the first node or edge that is wrong among the ids of some buckets."""
         seen: set[str] = set()
         for kind in ("node", "edge"):
             for element in self._elements(kind):
                 for text in element.ends:
                     id_ = self._id(text)
-                    if id_ is None or hash(id_) % _BUCKETS not in held:
+                    if id_ is None or hash(id_) % _BUCKETS not in numbers:
                         continue
                     place, shown = f"{self._path}:{element.line}", shortened(id_)
                     if kind == "edge" and id_ not in seen:

@@ -222,9 +222,9 @@ def listed(table: Any, condition: Any) -> pyarrow.Array:
     return pa.chunked_array([rows["vertex"].cast(kind) for rows in kept], kind).combine_chunks()
 
 
-def derive_options(**given: Any) -> ImportOptions:
+def derive_options(**options: Any) -> ImportOptions:
     """Return the options of the import of a derived graph."""
-    return import_options(**picked(PolicyOptions, given), index=given["index"])
+    return import_options(**picked(PolicyOptions, options), index=options["index"])
 
 
 def require_budget(
