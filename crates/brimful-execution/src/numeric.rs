@@ -5,52 +5,52 @@
 //! sums of integers; sums of floats agree within 1e-9. Vertices are ranks in the graph's internal
 //! order.
 //!
-//! - `attributes`: degrees, weights and external ids of vertices; `divided`: runs in several
-//!   processes.
-//! - `checkpoint`: checkpoints of a run; `erased`: a program whose states are words; [`forecast`]:
-//!   the forecast of a run; `parts`: the parts of vertices; `program`: a numeric program as a
-//!   [`crate::VertexProgram`].
+//! - `checks`: refused options and budgets; [`forecast`]: the forecast of a run.
+//! - `erased`: a program whose states are words; `program`: a numeric program as a
+//!   [`crate::VertexProgram`]; `parts`: the parts of vertices; `sizes`: the sizes of vertices for
+//!   which code is compiled.
+//! - `attributes`: degrees, weights and external ids of vertices; `checkpoint`: checkpoints of a
+//!   run; `divided`: runs in several processes.
 //! - Here: supersteps and rounds, and the result.
 
 mod attributes;
 mod checkpoint;
+mod checks;
 mod divided;
 mod erased;
 pub mod forecast;
 mod parts;
 mod program;
+mod sizes;
 
 use std::time::{Duration, Instant};
 
 use brimful_engine::checkpoint::Every;
 use brimful_engine::exchange::Share;
-use brimful_engine::plan::extent::Extent;
-use brimful_engine::plan::needs::Needs;
 use brimful_engine::result::stats::{Durations, Swept, Traversal};
 use brimful_engine::run::identity;
 use brimful_engine::supersteps::{Supersteps, build_missing, moved, run_supersteps};
 use brimful_engine::vertex::program::BATCH;
-use brimful_engine::{Output, Program, Reason, RunOptions, SignalOf, Thresholds};
+use brimful_engine::{Output, Program, Reason, RunOptions, Thresholds};
 use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{Content, Error as StoreError, Reservation, Resources};
+use brimful_store::{Content, Reservation, Resources};
+use brimful_vertices::Vertex;
 use brimful_vertices::serializer::named;
-use brimful_vertices::{Place, Vertex};
 use bytemuck::Pod;
 
-use crate::division::Division;
 use crate::error::{Error, Result, element, of_batch};
 use crate::from_graph::{
-    EdgeData, GraphPart, StoreOf, StoreOptions, Tagged, by_external_id, load, memory_of_division,
-    of_one_run, partitions_of, scratch_folder, vertices_of_processes,
+    EdgeData, GraphPart, StoreOf, StoreOptions, by_external_id, load, of_one_run, scratch_folder,
 };
 use crate::numeric::attributes::Attributes;
 use crate::numeric::checkpoint::{NumericCheckpoints, PriorNumericRun};
-use crate::numeric::divided::{check_divided, keep_records, write_record};
+use crate::numeric::checks::{check_options, in_terms_of_the_run};
+use crate::numeric::divided::{keep_records, write_record};
 use crate::numeric::erased::{Erased, ProgramTraits, Typed};
-use crate::numeric::forecast::Planned;
 use crate::numeric::parts::StateWords;
 use crate::numeric::program::Numeric;
+use crate::numeric::sizes::{BySize, by_size};
 use crate::program::{SIGNAL_THRESHOLD, VertexOf};
 use crate::{
     Execution, ExecutionOptions, ExecutionStats, ListLocation, Loading, RunLimits, RunMode,
@@ -145,45 +145,6 @@ fn run_in<P: Program>(
     Ok(Output { states, isolated, aggregate: globals.aggregate, stats })
 }
 
-/// Refuses options that the program, the graph or the store does not support, and a budget below
-/// the needs of every run.
-fn check_options<P: Program>(
-    program: &P,
-    graph: &Graph,
-    options: &NumericOptions<'_>,
-    resources: &Resources,
-) -> Result<()> {
-    options.run.check_weights(graph)?;
-    if options.serializer.is_some()
-        && options.stores.schemes.place(options.stores.store)? == Place::Live
-    {
-        return Err(Error::Usage(format!(
-            "the store {:?} keeps live vertices, which no serializer writes; leave the serializer \
-             out",
-            options.stores.store
-        )));
-    }
-    options.run.check::<P>()?;
-    let is_full = P::MODE == brimful_engine::Mode::Full;
-    if matches!(options.mode, RunMode::Asynchronous(_)) && (!P::ASYNCHRONOUS || is_full) {
-        return Err(Error::Usage(
-            "this program needs supersteps: without them its result would differ; run it \
-             synchronously"
-                .into(),
-        ));
-    }
-    if let Some(share) = &options.run.share {
-        check_divided(options, share)?;
-    }
-    if options.stores.schemes.place(options.stores.store)?.has_share() {
-        // A store on disk reserves its share of the budget from the start, so later stages cannot
-        // use it.
-        let bytes = minimum_bytes(program, graph, options, resources)?;
-        resources.budget.require(bytes, "to keep vertices in a store")?;
-    }
-    Ok(())
-}
-
 /// An array for the states of all vertices with edges, and its memory. It is on disk if the
 /// vertices are.
 fn room_for_result<T: Pod + Send>(
@@ -199,121 +160,6 @@ fn room_for_result<T: Pod + Send>(
     }
     let memory = resources.budget.reserve((len * size_of::<T>()) as u64, "for the result")?;
     Ok((ScratchArray::resident(len, window), Some(memory)))
-}
-
-/// The approximate smallest budget of a run, in bytes beyond those of the process.
-fn minimum_bytes<P: Program>(
-    program: &P,
-    graph: &Graph,
-    options: &NumericOptions<'_>,
-    resources: &Resources,
-) -> Result<u64> {
-    let mut needs = Needs::of(program);
-    if program.batched().is_some() {
-        // A vertex keeps its signal.
-        needs.state += size_of::<SignalOf<P>>() as u64;
-    }
-    let (stores, weighted) = (options.stores, options.run.weighted);
-    let workers = resources.workers();
-    let planned = Planned {
-        stores,
-        serializer: options.serializer,
-        lists: options.lists,
-        vertices: (graph.vertices(), graph.connected()),
-        edges: Extent::of(graph, needs.indexes, weighted).edges(),
-        directed: graph.description().directed,
-        weighted,
-        workers,
-        limit: resources.budget.limit(),
-        hubs: forecast::hub_bytes(&needs, graph, &stores, (weighted, workers))?,
-    };
-    let Some(share) = &options.run.share else {
-        return Ok(forecast::forecast(&needs, &planned)?.minimum);
-    };
-    // All processes name the needs of the one that needs most.
-    let division = Division::new(share, partitions_of(&stores, workers)?);
-    let connected = graph.connected();
-    let loaded = if needs.full { graph.vertices() } else { connected };
-    let arcs = u128::from(graph.description().arcs.max(1));
-    // The observer has no vertices, but all states.
-    let mut most = connected * needs.state;
-    for (vertices, edges) in vertices_of_processes(&stores, graph, loaded, &division)? {
-        let edges = u128::from(planned.edges) * u128::from(edges) / arcs;
-        let part = Planned { vertices: (vertices, vertices), edges: edges as u64, ..planned };
-        most = most.max(forecast::forecast(&needs, &part)?.minimum);
-    }
-    Ok(most + memory_of_division(&division, workers, weighted))
-}
-
-/// A budget error names the likely needs of the whole run: not only those of the failed part, and
-/// not those of a store within its share.
-fn in_terms_of_the_run<P: Program>(
-    error: Error,
-    program: &P,
-    graph: &Graph,
-    options: &NumericOptions<'_>,
-    resources: &Resources,
-) -> Error {
-    let Error::Store(StoreError::Budget { budget, needed, purpose, .. }) = &error else {
-        return error;
-    };
-    let own = &resources.budget;
-    let mut bytes = minimum_bytes(program, graph, options, resources).unwrap_or(0);
-    if *budget != own.total() {
-        // A store has its partition's share of half of the remaining memory.
-        let partitions = partitions_of(&options.stores, resources.workers());
-        let missing =
-            2 * partitions.map_or(1, |count| count as u64) * needed.saturating_sub(*budget);
-        bytes = bytes.max(own.limit().saturating_add(missing));
-    }
-    let refused = match own.require(bytes, purpose) {
-        Err(StoreError::Budget { needed: of_run, .. })
-            if *budget == own.total() && of_run <= *needed =>
-        {
-            error
-        }
-        Err(of_run) => of_run.into(),
-        Ok(()) => error,
-    };
-    match refused {
-        Error::Store(refused) => refused.estimated().into(),
-        other => other,
-    }
-}
-
-/// Code that is compiled for each size of vertices: `S` words of state and strength, `M` of a sum,
-/// and a type of edge data.
-trait BySize {
-    type Out;
-    fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Self::Out>;
-}
-
-/// Runs the code for the smallest size that fits the words of state and of sum, and with the
-/// smallest edge data.
-fn by_size<C: BySize>((state, sum): (usize, usize), edge: (bool, bool), call: C) -> Result<C::Out> {
-    match (state, sum) {
-        (0..=1, 0..=1) => by_edge::<C, 2, 1>(edge, call),
-        (0..=3, 0..=2) => by_edge::<C, 4, 2>(edge, call),
-        (0..=16, 0..=8) => by_edge::<C, 17, 8>(edge, call),
-        _ => Err(Error::Usage(format!(
-            "vertices on stores have states up to 128 bytes and sums of signals up to 64; those of \
-             this program take {} and {}",
-            state * 8,
-            sum * 8
-        ))),
-    }
-}
-
-fn by_edge<C: BySize, const S: usize, const M: usize>(
-    (is_weighted, is_tagged): (bool, bool),
-    call: C,
-) -> Result<C::Out> {
-    // Edges with weights store their direction too.
-    match (is_weighted, is_tagged) {
-        (false, false) => call.call::<S, M, ()>(),
-        (false, true) => call.call::<S, M, u8>(),
-        (true, _) => call.call::<S, M, Tagged>(),
-    }
 }
 
 /// A run in progress.

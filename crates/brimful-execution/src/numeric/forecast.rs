@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::from_graph::{EdgeData, LoadingShares, StoreOptions, Tagged, edge_bytes, partitions_of};
 use crate::hubs::{Copies, bytes_of_graph};
 use crate::numeric::parts::{SignalWords, StateWords};
-use crate::numeric::{BySize, by_size};
+use crate::numeric::sizes::{BySize, by_size};
 use crate::{ListLocation, run};
 
 /// The description of a planned run on a store.
