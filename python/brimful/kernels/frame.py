@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from brimful.kernels.inference import Typed
 from brimful.kernels.interface import CONTEXT, FAILED, INITIAL, NO_SIGNAL, VERTEX
-from brimful.kernels.kept import Kept
+from brimful.kernels.machine_code import Compiled
 from brimful.kernels.numbers import Numbers, silence_of
 from brimful.kernels.slots import SLOTS, SUM_FLOAT, Slot
 
@@ -80,6 +80,10 @@ def turned(number):
 
 {helpers}
 """
+
+
+#: The name of the source code, as errors of Numba show it.
+_FILE = "<kernel>"
 
 
 class Body(NamedTuple):
@@ -208,9 +212,9 @@ def source_of(
 
 
 def compile_kernel(
-    source: str, body: Body, typed: Typed, numbers: Numbers, combiner: str, kept: Kept | None
-) -> Any:
-    """Return the C function of a kernel, from the disk if it is kept there."""
+    source: str, body: Body, typed: Typed, numbers: Numbers, combiner: str
+) -> Compiled:
+    """Compile a kernel with Numba."""
     import numpy as np
 
     nb: Any = import_module("numba")
@@ -235,6 +239,8 @@ def compile_kernel(
     def record(fields: str) -> Any:
         return np.dtype([tuple(field.split(":")) for field in fields.split()], align=True)
 
+    # Numba counts references to arrays that functions pass on, unless they are one function.
+    inlined = nb.njit(forceinline=True)
     names = {
         "__name__": __name__,
         **typed.functions,
@@ -251,18 +257,16 @@ def compile_kernel(
         "vertex_type": record(VERTEX),
         "Aggregates": typed.aggregates,
         **{f"initial_{at}": slot.initial for at, slot in enumerate(typed.slots)},
-        "merge": nb.njit(_merge),
-        "seen": nb.njit(_seen),
-        "whole": nb.njit(_whole),
-        **{name: nb.njit(merge) for name, merge in _MERGES.items()},
+        "merge": inlined(_merge),
+        "seen": inlined(_seen),
+        "whole": inlined(_whole),
+        **{name: inlined(merge) for name, merge in _MERGES.items()},
         "signal_type": getattr(nb, numbers.signal),
         "silence": silence_of(combiner, numbers.signal),
         **body.names,
     }
-    file = "<kernel>" if kept is None else kept.source_file(source)
-    exec(compile(source, file, "exec"), names)
+    exec(compile(source, _FILE, "exec"), names)
     for name, one in list(names.items()):
-        if isinstance(one, FunctionType) and one.__code__.co_filename == file and name != "kernel":
-            names[name] = nb.njit(one)
-    signature = nb.int32(nb.types.CPointer(nb.from_dtype(record(CONTEXT))))
-    return nb.cfunc(signature, cache=kept is not None)(names["kernel"])
+        if isinstance(one, FunctionType) and one.__code__.co_filename == _FILE and name != "kernel":
+            names[name] = inlined(one)
+    return Compiled(names["kernel"], nb.types.CPointer(nb.from_dtype(record(CONTEXT))))

@@ -11,44 +11,62 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from brimful.errors import BrimfulError, UsageError
 from brimful.identity import text_of
-from brimful.io.output import new_file
+from brimful.kernels.machine_code import MachineCode
 from brimful.kernels.numbers import Numbers
 
 #: Modules whose functions Numba implements itself, so that Numba's version identifies them.
 _KNOWN_MODULES = ("math", "cmath", "operator", "numpy")
+#: A file begins with the digest of all that follows: a line of numbers and names, and the code.
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+class KeptKernel(NamedTuple):
+    """A compiled kernel: its types, the words of a state, and its code."""
+
+    numbers: Numbers
+    words: int
+    code: MachineCode
 
 
 class Kept:
-    """A kernel on disk: its source, which Numba keeps compiled next to it, and its numbers."""
+    """The place of a kernel on disk."""
 
     def __init__(self, folder: Path, key: str) -> None:
         """Take the folder of all kernels, and the text that identifies this one."""
-        digest = hashlib.sha256(key.encode()).hexdigest()[:32]
-        self._source, self._numbers = folder / f"{digest}.py", folder / f"{digest}.json"
+        self._path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.kernel"
 
-    def numbers(self) -> Numbers | None:
-        """Return the types of the kernel; None if it is not kept."""
+    def found(self) -> KeptKernel | None:
+        """Return the kernel; None if there is none, a damaged one, or that of another user."""
         try:
-            found = json.loads(self._numbers.read_bytes())
-        except (FileNotFoundError, ValueError):
+            with self._path.open("rb") as file:
+                is_own = os.fstat(file.fileno()).st_uid == os.geteuid()
+                data = file.read()
+        except OSError:
             return None
-        return Numbers(*found)
+        digest, rest = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+        if not is_own or hashlib.sha256(rest).digest() != digest:
+            return None
+        line, code = rest.split(b"\n", 1)
+        numbers, words, helpers = json.loads(line)
+        return KeptKernel(Numbers(*numbers), words, MachineCode(tuple(helpers), code))
 
-    def keep(self, numbers: Numbers) -> None:
-        """Keep the types of the kernel."""
-        _write(self._numbers, json.dumps(numbers))
+    def keep(self, kernel: KeptKernel) -> None:
+        """Keep the kernel.
 
-    def source_file(self, source: str) -> str:
-        """Return the file of the source code, written when missing."""
-        if not self._source.exists():
-            _write(self._source, source)
-        return str(self._source)
+        Raises:
+            StoreIoError: The system refused.
+        """
+        line = json.dumps((kernel.numbers, kernel.words, kernel.code.helpers))
+        rest = line.encode() + b"\n" + kernel.code.data
+        _write(self._path, hashlib.sha256(rest).digest() + rest)
 
 
 def kept(methods: Iterable[FunctionType], *more: object) -> Kept | None:
@@ -56,38 +74,49 @@ def kept(methods: Iterable[FunctionType], *more: object) -> Kept | None:
 
     `more` names other compiled inputs.
     """
-    import numba
-
     from brimful.io.cache import cache_directory
 
     try:
         known: dict[FunctionType, None] = {}
         texts = [text for method in methods for text in _texts(method, known)]
+        compiler = _compiler()
         folder = Path(cache_directory()) / "kernels"
         folder.mkdir(exist_ok=True)
-    except (BrimfulError, OSError):
+    except (BrimfulError, ImportError, OSError):
         # The cache is optional: without one the program is compiled in each run.
         return None
     if not os.access(folder, os.W_OK | os.X_OK):
         return None
-    return Kept(folder, repr((numba.__version__, texts, more)))
+    return Kept(folder, repr((compiler, texts, more)))
+
+
+def _compiler() -> list[object]:
+    """Return what tells compilers apart: versions, the processor, and options of Numba.
+
+    Raises:
+        ImportError: Numba is not installed.
+    """
+    found = find_spec("numba")
+    if found is None or found.origin is None:
+        raise ImportError("Numba is not installed")
+    # Numba is not imported for it; `importlib.metadata`, which has it, too, takes 3 MiB.
+    version = Path(found.origin).with_name("_version.py").read_text(encoding="utf-8")
+    llvm: Any = import_module("llvmlite.binding")
+    versions = [version, *(import_module(name).__version__ for name in ("llvmlite", "numpy"))]
+    machine = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
+    options = sorted(one for one in os.environ.items() if one[0].startswith("NUMBA_"))
+    return [sys.implementation.cache_tag, *versions, *machine, options]
 
 
 def _texts(function: FunctionType, known: dict[FunctionType, None]) -> Iterator[str]:
     """Yield the code of a function, of those that it calls, and the globals that they read.
 
     Raises:
-        UsageError: A global has no text that tells all of it, or the function's module cannot be
-            imported.
+        UsageError: A global has no text that tells all of it.
     """
     if function in known:
         return
     known[function] = None
-    # Numba imports this module when it loads the kernel.
-    module = function.__module__
-    if getattr(sys.modules.get(module), "__dict__", None) is not function.__globals__:
-        raise UsageError(f"{module} is not the name of the module of {function.__name__}")
-    yield module
     yield text_of(function, function.__name__)
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     names = sorted(set(_names(function)) & function.__globals__.keys())
@@ -116,11 +145,13 @@ def _names(function: FunctionType) -> Iterator[str]:
         codes += [one for one in code.co_consts if isinstance(one, type(code))]
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, data: bytes) -> None:
     """Write a file, whole or not at all.
 
     Raises:
         StoreIoError: The system refused.
     """
+    from brimful.io.output import new_file
+
     with new_file(str(path), overwrite=True) as partial:
-        Path(partial).write_text(text, encoding="utf-8")
+        Path(partial).write_bytes(data)

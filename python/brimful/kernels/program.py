@@ -7,6 +7,7 @@ that this cannot promise is refused before the run, with the method, the line an
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import linecache
 import logging
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from brimful import _native
     from brimful.graph import Graph
     from brimful.kernels.arrays import ArrayKernel
-    from brimful.kernels.kept import Kept
+    from brimful.kernels.machine_code import Compiled
 
 
 class Reading(NamedTuple):
@@ -92,6 +93,11 @@ class _Parts(NamedTuple):
     slots: tuple[Slot, ...]
     #: The functions of a Pregel program.
     computing: Computing | None = None
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of parameters, which are compiled into the code; their values are not."""
+        return {name: kind_of(value) for name, value in self.parameters.items()}
 
 
 class KernelRun:
@@ -481,52 +487,73 @@ def _compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Any, i
     Raises:
         Unfit: Numba is not installed, or cannot compile a method.
     """
+    from brimful.kernels import compute_template, frame, inference, machine_code, template
+    from brimful.kernels.kept import KeptKernel, kept
+
+    of_kind = template if parts.computing is None else compute_template
+    sources = map(inspect.getsource, (frame, inference, machine_code, of_kind))
+    fields = None if parts.record is None else parts.record.fields
+    steps = parts.computing is not None and parts.computing.has_steps
+    place = kept(
+        parts.methods.values(),
+        *(ABI_VERSION, CONTEXT, VERTEX, *sources),
+        *(parts.combiner, parts.along, parts.is_weighted, _threshold(program), parts.types),
+        *(fields, parts.slots, steps),
+    )
+    known = None if place is None else place.found()
+    if known is not None:
+        # Code that cannot be linked is compiled again.
+        with contextlib.suppress(RuntimeError):
+            return known.numbers, machine_code.Loaded(known.code), known.words
     try:
         import numba  # noqa: F401
     except ImportError as error:
         raise Unfit(
             "Numba is not installed", 'Install it with: pip install "brimful[numba]"'
         ) from error
-    from brimful.kernels import compute_template, frame, template
-    from brimful.kernels.inference import ComputeTypes, Methods, Typed
-    from brimful.kernels.kept import kept
+    numbers, compiled, words = _newly_compiled(program, parts)
+    code = compiled.machine_code()
+    try:
+        loaded = machine_code.Loaded(code)
+    except RuntimeError:
+        # Only Numba can run code that uses its Python objects, such as `print` of a number.
+        return numbers, compiled, words
+    if place is not None:
+        try:
+            place.keep(KeptKernel(numbers, words, code))
+        except OSError as error:
+            # Such as a full disk. Nothing depends on the cache, which only saves time.
+            logging.getLogger("brimful").warning("compiled code is not kept: %s", error)
+    return numbers, loaded, words
 
-    combiner, along, is_weighted = parts.combiner, parts.along, parts.is_weighted
-    # The types of parameters are compiled into the code; their values are passed to it.
-    types = {name: kind_of(value) for name, value in parts.parameters.items()}
-    threshold = float(program.signal_threshold) if isinstance(program, Program) else 0.0
-    typed: Typed
+
+def _newly_compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Compiled, int]:
+    """Compile a kernel; return it with its types and the words of a state.
+
+    Raises:
+        Unfit: Numba cannot compile a method.
+    """
+    from brimful.kernels import compute_template, frame, template
+    from brimful.kernels.inference import ComputeTypes, Methods
+
+    combiner, is_weighted = parts.combiner, parts.is_weighted
+    typed: Methods | ComputeTypes
     if parts.computing is None:
-        typed = Methods(parts.methods, parts.parameters, parts.record, parts.slots, along, combiner)
-        text = inspect.getsource(template)
+        typed = Methods(
+            parts.methods, parts.parameters, parts.record, parts.slots, parts.along, combiner
+        )
     else:
         typed = ComputeTypes(parts.computing, parts.parameters, parts.slots)
-        text = inspect.getsource(compute_template)
-    fields = None if parts.record is None else parts.record.fields
-    interface = (ABI_VERSION, CONTEXT, VERTEX, inspect.getsource(frame), text)
-    steps = parts.computing is not None and parts.computing.has_steps
-    own = (combiner, along, is_weighted, threshold, types, fields, parts.slots, steps)
-    place = kept(parts.methods.values(), *interface, *own)
-    known = None if place is None else place.numbers()
-    numbers = typed.numbers() if known is None else known
+    numbers = typed.numbers()
     _check_signals(program, combiner, numbers)
     if isinstance(typed, Methods):
+        threshold = _threshold(program)
         body = template.body_of(typed, numbers, threshold=threshold, is_weighted=is_weighted)
     else:
         body = compute_template.body_of(typed, numbers, is_weighted=is_weighted)
-    source = frame.source_of(types, parts.slots, combiner, body)
+    source = frame.source_of(parts.types, parts.slots, combiner, body)
+    return numbers, frame.compile_kernel(source, body, typed, numbers, combiner), body.words
 
-    def build(place: Kept | None) -> Any:
-        return frame.compile_kernel(source, body, typed, numbers, combiner, place)
 
-    if place is None:
-        return numbers, build(None), body.words
-    try:
-        code = build(place)
-        if known is None:
-            place.keep(numbers)
-    except OSError as error:
-        # Such as a full disk. Nothing depends on the cache, which only saves time.
-        logging.getLogger("brimful").warning("compiled code is not kept: %s", error)
-        code = build(None)
-    return numbers, code, body.words
+def _threshold(program: Program | Pregel) -> float:
+    return float(program.signal_threshold) if isinstance(program, Program) else 0.0

@@ -1,0 +1,122 @@
+"""The machine code of kernels: compiled by Numba, and loaded without Numba.
+
+Numba takes memory in which a run within a hard limit would keep pages of its graph. The linker of
+LLVM takes a seventh of that. Invariant: code that needs more of Numba than its functions in C is
+not linked, because only Numba can run it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from importlib import import_module
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from brimful.kernels.interface import FAILED
+
+#: The function of the machine code that the engine calls.
+_ENTRY = "brimful_kernel"
+#: Variables of Numba's modules that hold Python objects begin with this name.
+_ENVIRONMENT = "_ZN08NumbaEnv"
+
+
+class MachineCode(NamedTuple):
+    """An object file with a kernel, and the names of Numba's functions in C that it calls."""
+
+    helpers: tuple[str, ...]
+    data: bytes
+
+
+class Loaded:
+    """Machine code in memory, which lives as long as the engine may call it."""
+
+    def __init__(self, code: MachineCode) -> None:
+        """Link the code.
+
+        Raises:
+            RuntimeError: The code needs a function or variable that is not there.
+        """
+        llvm: Any = import_module("llvmlite.binding")
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        library = llvm.JITLibraryBuilder().add_object_img(code.data).add_current_process()
+        if code.helpers:
+            # Registers them.
+            import_module("numba.core.registry").cpu_target.target_context.refresh()
+        for name in code.helpers:
+            address = llvm.address_of_symbol(name)
+            if address is None:
+                raise RuntimeError(f"Numba has no {name}")
+            library.import_symbol(name, address)
+        linker = llvm.create_lljit_compiler(suppress_errors=True)
+        self._library = library.export_symbol(_ENTRY).link(linker, _ENTRY)
+        self.address: int = self._library[_ENTRY]
+
+
+class Compiled:
+    """A kernel in the memory of Numba, which lives as long as the engine may call it."""
+
+    def __init__(self, kernel: FunctionType, context: Any) -> None:
+        """Compile a function of one argument of the type `context`, which returns a status.
+
+        The function of C for it has no part for exceptions, which kernels catch.
+        """
+        nb: Any = import_module("numba")
+        ir: Any = import_module("llvmlite.ir")
+        compiler: Any = import_module("numba.core.compiler")
+        lock = import_module("numba.core.compiler_lock").global_compiler_lock
+        target = import_module("numba.core.registry").cpu_target
+        flags = compiler.Flags()
+        options = dict.fromkeys(("nopython", "no_cpython_wrapper", "no_cfunc_wrapper"), True)
+        target.options.parse_as_flags(flags, options)
+        # The module of LLVM is enough.
+        flags.no_compile = True
+        with lock:
+            found = compiler.compile_extra(
+                target.typing_context,
+                target.target_context,
+                kernel,
+                (context,),
+                nb.int32,
+                flags,
+                {},
+            )
+            in_numba, status = found.target_context, ir.IntType(32)
+            self._library = in_numba.codegen().create_library(_ENTRY)
+            module = self._library.create_ir_module(_ENTRY)
+            pointer = in_numba.get_value_type(context)
+            entry = ir.Function(module, ir.FunctionType(status, [pointer]), _ENTRY)
+            builder = ir.IRBuilder(entry.append_basic_block())
+            call, returned = in_numba.call_conv.call_function(
+                builder,
+                in_numba.declare_function(module, found.fndesc),
+                found.signature.return_type,
+                found.signature.args,
+                entry.args,
+            )
+            builder.ret(builder.select(call.is_ok, returned, ir.Constant(status, FAILED)))
+            self._library.add_ir_module(module)
+            self._library.add_linking_library(found.library)
+            self._library.finalize()
+
+    @property
+    def address(self) -> int:
+        """The function of C."""
+        found: int = self._library.get_pointer_to_function(_ENTRY)
+        return found
+
+    def machine_code(self) -> MachineCode:
+        """Return the kernel for other processes of this machine."""
+        module = self._library._final_module.clone()
+        for variable in module.global_variables:
+            if variable.name.startswith(_ENVIRONMENT):
+                # Without a value: code that uses the variable cannot be linked.
+                variable.linkage = "available_externally"
+        process = ctypes.CDLL(None)
+        declared = [
+            one.name
+            for one in (*module.functions, *module.global_variables)
+            if one.is_declaration and not one.name.startswith("llvm.")
+        ]
+        helpers = tuple(name for name in declared if not hasattr(process, name))
+        return MachineCode(helpers, self._library.codegen._tm.emit_object(module))
