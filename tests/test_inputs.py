@@ -18,7 +18,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from cgroup import hard_limit
-from command import BRIMFUL, BUDGET, INPUT, IO, brimful, names_below, refuse, smallest, succeed
+from command import (
+    BRIMFUL,
+    BUDGET,
+    INPUT,
+    IO,
+    USAGE,
+    brimful,
+    names_below,
+    refuse,
+    smallest,
+    succeed,
+)
 from plans import with_nightly
 
 MIB = 1 << 20
@@ -369,6 +380,37 @@ def test_a_table_in_a_pipe_is_refused_before_it_is_opened(tmp_path: Path, name: 
     os.mkfifo(path)
     sentence = refuse(INPUT, "import", path, tmp_path / "g.brimful", "--quiet", timeout=60)
     assert "is not a regular file" in sentence
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["top", "{pipe}"],
+        ["compare", "{pipe}", "{pipe}"],
+        ["derive", "{graph}", "{out}", "--contract", "{pipe}"],
+        ["columns", "{graph}", "{pipe}", "--on", "id"],
+        ["run", "degrees", "{graph}", "--join", "{pipe}", "--on", "id", "-o", "{out}.csv"],
+        ["run", "similarity", "{graph}", "--pairs", "{pipe}"],
+    ],
+)
+def test_a_result_or_a_table_in_a_pipe_is_refused_as_one(tmp_path: Path, words: list[str]) -> None:
+    graph, pipe = tmp_path / "chain.brimful", tmp_path / "pipe.csv"
+    succeed("generate", "chain", graph, "--vertices", 3, "--quiet")
+    os.mkfifo(pipe)
+    names = {"graph": graph, "pipe": pipe, "out": tmp_path / "out.brimful"}
+    sentence = refuse(INPUT, *(word.format(**names) for word in words), timeout=60)
+    assert "pipe.csv is not a regular file" in sentence
+
+
+@pytest.mark.parametrize("words", [["run", "degrees", "{graph}", "-o"], ["export", "{graph}"]])
+def test_an_output_does_not_replace_a_pipe(tmp_path: Path, words: list[str]) -> None:
+    graph, pipe = tmp_path / "chain.brimful", tmp_path / "pipe.csv"
+    succeed("generate", "chain", graph, "--vertices", 3, "--quiet")
+    os.mkfifo(pipe)
+    command = [word.format(graph=graph) for word in words]
+    for end in ([], ["--overwrite"]):
+        assert "is a pipe or a device" in refuse(USAGE, *command, pipe, *end, "--quiet")
+    assert pipe.is_fifo()
 
 
 def test_the_first_refusal_counts_the_record_batches_of_an_arrow_file(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from brimful.documents import is_database
 from brimful.errors import InputError, StoreIoError, UsageError
 from brimful.io.formats import GRAPH_SUFFIX, TABLE_FORMATS, input_format
+from brimful.io.regular import refuse_special
 from brimful.io.remote import check, expand, is_remote
 from brimful.options.imports import ImportOptions, columns_of
 from brimful.tables.arrow import batch_bytes
@@ -88,12 +89,7 @@ def shared_format(paths: Sequence[str], options: ImportOptions) -> str:
     format_name = formats.pop()
     if format_name in TABLE_FORMATS:
         for path in paths:
-            # To open a pipe waits for its writer, and a table is not read from its start.
-            if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-                raise InputError(
-                    f"{path} is not a regular file, and {format_name} needs random access; write "
-                    "it to a file first"
-                )
+            refuse_special(path, format_name)
     return format_name
 
 

@@ -21,6 +21,7 @@ from brimful.io.formats import (
     refuse_in_graph,
     result_format,
 )
+from brimful.io.regular import is_special
 from brimful.io.remote import refuse_remote_output
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
@@ -53,8 +54,8 @@ def check_output(path: str, *, overwrite: bool) -> None:
     """Refuse an output that could not be written, before the work whose result it holds.
 
     Raises:
-        UsageError: The file exists and `overwrite` is false, is a directory, or lies in a graph; or
-            as `documents.results.check_destination`.
+        UsageError: The file exists and `overwrite` is false, is a directory, a pipe or a device, or
+            lies in a graph; or as `documents.results.check_destination`.
         StoreIoError: Its folder is missing or cannot be written, or a server did not answer.
     """
     if is_database(path):
@@ -67,6 +68,8 @@ def check_output(path: str, *, overwrite: bool) -> None:
     refuse_remote_output(path)
     if os.path.isdir(path):
         raise UsageError(f"{path} is a directory; name a file in it")
+    if is_special(path):
+        raise UsageError(f"{path} is a pipe or a device, which a file would replace; name a file")
     refuse_in_graph(path)
     if os.path.lexists(path) and not overwrite:
         raise UsageError(f"{path} already exists; remove it, or give --overwrite")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from brimful.errors import BudgetError, InputError, NotFoundError, StoreIoError, UsageError
 from brimful.io.output import write_table
+from brimful.io.regular import refuse_special
 from brimful.memory import too_small
 from brimful.options.checks import text
 from brimful.tables.convert_out import require, require_installed
@@ -97,6 +98,7 @@ class Join:
             MissingPackageError: DuckDB is not installed.
             UsageError: `table` is not a table, its format is unknown, or its name is not UTF-8.
             NotFoundError: There is no such file.
+            InputError: It is a pipe or a device.
         """
         require_installed("duckdb", "a join")
         self._table, self._on, self._columns = table, on, columns
@@ -107,6 +109,7 @@ class Join:
         self.name = table_name(table)
         if isinstance(table, (str, os.PathLike)):
             text(self.name, "the name of a table to join")
+            refuse_special(self.name, "a table to join")
             if not os.path.isfile(self.name):
                 raise NotFoundError(f"there is no table at {self.name}; check the path")
             suffix = os.path.splitext(self.name.lower())[1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from brimful.errors import NotFoundError, UsageError
 from brimful.io.inputs import known_bytes
 from brimful.io.reader_errors import reader_errors
+from brimful.io.regular import refuse_special
 from brimful.options.imports import columns_of, import_options
 from brimful.tables.arrow import open_arrow
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, EdgeTable, open_stream
@@ -65,7 +66,9 @@ def _format_of(path: str) -> str:
     Raises:
         UsageError: The suffix is unknown.
         NotFoundError: There is no file at the path.
+        InputError: It is a pipe or a device.
     """
+    refuse_special(path, "a table of pairs")
     if not os.path.isfile(path):
         raise NotFoundError(f"there is no table of pairs at {path}; check the path")
     format_name = os.path.splitext(path.lower())[1].removeprefix(".")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from brimful.catalog import algorithms
 from brimful.errors import InputError, NotFoundError
 from brimful.io.formats import RESULT_SUFFIXES, result_format
+from brimful.io.regular import refuse_special
 from brimful.tables.arrow import batch_bytes
 from brimful.tables.parquet import known_page_bytes
 from brimful.tables.result_files import (
@@ -239,6 +240,7 @@ def _files(path: str) -> list[str]:
     if not os.path.exists(path):
         raise NotFoundError(f"there is no result at {path}; check the path")
     if not os.path.isdir(path):
+        refuse_special(path, "a result")
         return [path]
     with os.scandir(path) as entries:
         names = sorted(entry.name for entry in entries if not entry.name.startswith((".", "_")))
