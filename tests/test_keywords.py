@@ -124,3 +124,15 @@ def test_the_command_line_names_flags(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("alice,bob\nbob,cleo\n")
     assert "--no-header" in refuse(USAGE, "import", path, tmp_path / "g.brimful", "--quiet")
+
+
+@pytest.mark.parametrize("run", [bf.pagerank, bf.bfs, bf.similarity, bf.louvain_hierarchy])
+@pytest.mark.parametrize("name", ["algorithm", "params", "source_weight", "graph_like"])
+def test_a_keyword_that_is_unknown_is_named_with_the_function(
+    run: Callable[..., object], name: str
+) -> None:
+    table = pa.table({"source": [0], "target": [1]})
+    with bf.Graph.from_arrow(table) as graph, pytest.raises((TypeError, bf.UsageError)) as refused:
+        run(graph, **{name: [1.0]} | ({"source": 0} if run is bf.bfs else {}))
+    sentence = str(refused.value)
+    assert "multiple values" not in sentence and name in sentence

@@ -20,6 +20,7 @@ def run_algorithm(
     graph: GraphLike,
     algorithm: str,
     params: Mapping[str, object],
+    /,
     **given: Unpack[AlgorithmOptions],
 ) -> Result:
     """Run an algorithm with its own parameters and shared options.
@@ -40,6 +41,7 @@ def run_rows(
     graph: GraphLike,
     algorithm: str,
     params: Mapping[str, object],
+    /,
     **given: Unpack[AlgorithmOptions],
 ) -> Rows:
     """Run an algorithm whose result is a table of rows, with its parameters and shared options.

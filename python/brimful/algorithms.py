@@ -75,6 +75,11 @@ def pagerank(
     ...     bf.pagerank(graph)[3], bf.pagerank(graph, source={1: 3.0, 2: 1.0}, damping=0.0)[1]
     (0.25, 0.75)
     """
+    if "source_weight" in options:
+        raise TypeError(
+            "pagerank() got an unexpected keyword argument 'source_weight'; give source= a mapping "
+            "of vertices to their shares"
+        )
     weights = list(source.values()) if isinstance(source, Mapping) else None
     return run_algorithm(
         graph,
