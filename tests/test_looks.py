@@ -380,6 +380,8 @@ def test_rows_that_cannot_be_compared_are_refused(saved_rows: Path) -> None:
     with pytest.raises(bf.BudgetError, match="too small for a join"):
         bf.compare(texts, texts, budget="50M")
     bridges = saved_rows / "bridges.parquet"
+    with pytest.raises(bf.UsageError, match="compare results of one algorithm"):
+        bf.compare(pa.table({"vertex": [1], "degree": [2]}), bridges)
     found = bf.compare(bridges, pq.read_table(bridges).slice(1))
     assert (found.columns, found.only_first, found.equal) == (None, 1, False)
 

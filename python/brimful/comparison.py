@@ -147,8 +147,9 @@ def compared(
     if not tolerance >= 0:
         raise UsageError(f"tolerance must be at least 0, not {shortened(tolerance)}")
     ranked, joins = _shares(resources, taken, joins=sides[0].keys != ["vertex"])
+    rows = matched(*sides, joins, resources.threads)
     tally = _tally(sides, float(tolerance), whole(top, "top", MOST), ranked // _RANKED_BYTES)
-    for one, other in matched(*sides, joins, resources.threads):
+    for one, other in rows:
         tally.add(one, other)
     columns = sides[0].column, sides[1].column
     return Comparison(
