@@ -404,6 +404,9 @@ def test_map_and_lists(tmp_path: Path) -> None:
         for targets, values in [([10], [1]), ([0, 1], [1]), ([0], [2**32]), ([0], [-1])]:
             with pytest.raises((bf.UsageError, bf.RecordIdError)):
                 lists.append_many(targets, values)
+        for beyond in ([0, 10, 9], [2**63], [-11]):
+            with pytest.raises(bf.RecordIdError):
+                lists.get_many(beyond)
 
 
 def test_a_spilling_dict_is_a_dict(tmp_path: Path) -> None:

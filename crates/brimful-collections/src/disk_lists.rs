@@ -125,15 +125,7 @@ impl DiskLists {
                 items.len()
             )));
         }
-        if let Some(largest) =
-            lists.iter().copied().max().filter(|list| u64::from(*list) >= self.len())
-        {
-            return Err(Error::OutOfRange {
-                path: self.path().into(),
-                id: largest.into(),
-                len: self.len(),
-            });
-        }
+        self.check(lists.iter().copied().max().map(u64::from))?;
         let shift = 32 - self.bits;
         let keys: Vec<u64> = lists
             .iter()
@@ -145,6 +137,13 @@ impl DiskLists {
             self.apply()?;
         }
         self.log.push(&keys, |key| key, &self.options)
+    }
+
+    fn check(&self, largest: Option<u64>) -> Result<()> {
+        match largest.filter(|list| *list >= self.len()) {
+            Some(id) => Err(Error::OutOfRange { path: self.path().into(), id, len: self.len() }),
+            None => Ok(()),
+        }
     }
 
     /// Appends the pending items.
@@ -222,6 +221,7 @@ impl DiskLists {
     /// # Errors
     /// `Error::OutOfRange`.
     pub fn get_many(&self, lists: &[u64]) -> Result<(Vec<u64>, Vec<u32>)> {
+        self.check(lists.iter().copied().max())?;
         self.apply()?;
         let (mut counts, mut all) = (Vec::with_capacity(lists.len()), Vec::new());
         for some in lists.chunks(BATCH) {

@@ -314,6 +314,8 @@ fn lists_agree_with_vectors() {
     assert_eq!(counts, [model[4999].len() as u64, model[0].len() as u64]);
     assert_eq!(sorted(all[..counts[0] as usize].to_vec()), model[4999]);
     assert!(matches!(lists.append_many(&[5000], &[1]), Err(Error::OutOfRange { id: 5000, .. })));
+    assert!(matches!(lists.get_many(&[0, 5000, 1]), Err(Error::OutOfRange { id: 5000, .. })));
+    assert!(matches!(lists.get(u64::MAX), Err(Error::OutOfRange { id: u64::MAX, .. })));
     assert!(matches!(lists.append_many(&[1], &[]), Err(Error::Usage(_))));
     drop(lists);
     assert!(matches!(DiskLists::open(&path, 5001, options(MEMORY)), Err(Error::RecordType { .. })));
