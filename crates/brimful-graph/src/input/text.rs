@@ -90,6 +90,8 @@ pub(crate) enum Reason {
     TooLong,
     /// A record with more or fewer fields than the first.
     Columns,
+    /// A quoted field with text after its closing quote.
+    Quotes,
     /// An id that is in no vertex list.
     Undeclared,
     /// A declaration of the graph after its first edge.
@@ -114,6 +116,7 @@ impl Reason {
             Self::NotText => "id that is not UTF-8",
             Self::TooLong => "id that is too long",
             Self::Columns => "wrong number of columns",
+            Self::Quotes => "text after a closing quote",
             Self::Undeclared => "vertex that is not declared",
             Self::Late => "declaration of another graph",
             Self::Direction => "edge of the other direction",

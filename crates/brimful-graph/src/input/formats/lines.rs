@@ -244,7 +244,9 @@ impl Lines {
 /// The text that was expected instead of a flaw, in any shape.
 pub(super) fn expected(reason: Reason, ids: Option<Span>) -> String {
     match (reason, ids) {
-        (Reason::Missing | Reason::Columns | Reason::Direction, _) => "a vertex id".into(),
+        (Reason::Missing | Reason::Columns | Reason::Quotes | Reason::Direction, _) => {
+            "a vertex id".into()
+        }
         (Reason::Undeclared, _) => "a vertex that the .v file has".into(),
         (Reason::Late, _) => {
             "an edge: the declaration of a graph comes before its first edge".into()

@@ -65,7 +65,7 @@ pub(crate) struct Beginning {
 /// record. With `directed`, every edge keeps its written direction.
 ///
 /// # Errors
-/// A record that does not end within `start`, or a [`Doubt`].
+/// A first record that does not begin or end within `start`, or a [`Doubt`].
 pub(crate) fn begin(
     start: &[u8],
     ended: bool,
@@ -87,7 +87,8 @@ pub(crate) fn begin(
     let mut text = start.get(from..).unwrap_or_default().to_vec();
     text.extend((ended && text.last().is_some_and(|&last| last != b'\n')).then_some(b'\n'));
     if text.is_empty() {
-        return Ok(None);
+        let missing = HeaderFlaw::new(0, "a record in the first 1 MiB");
+        return if ended { Ok(None) } else { Err(missing) };
     }
     let delimiter = match choice.delimiter.or(delimiter) {
         Some(delimiter) => delimiter,
@@ -195,6 +196,8 @@ struct Field {
     /// The length in the buffer; it exceeds the limit of an id if the field is longer.
     length: usize,
     ends_record: bool,
+    /// Whether text other than blanks follows the quote that closes the field.
+    is_misquoted: bool,
 }
 
 impl<'b> Fields<'b> {
@@ -215,7 +218,7 @@ impl<'b> Fields<'b> {
     /// text ends within the field.
     #[inline]
     fn next(&mut self, buffer: &mut [u8]) -> Option<Field> {
-        let mut length = 0;
+        let (begin, mut length) = (self.at, 0);
         loop {
             let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
             let (result, read, written) = self.core.read_field(rest, &mut buffer[length..]);
@@ -223,7 +226,10 @@ impl<'b> Fields<'b> {
             length += written;
             match result {
                 ReadFieldResult::Field { record_end } => {
-                    return Some(Field { length, ends_record: record_end });
+                    // Without the delimiter or the line end.
+                    let written = self.bytes.get(begin..self.at - 1).unwrap_or_default();
+                    let is_misquoted = is_misquoted(written);
+                    return Some(Field { length, ends_record: record_end, is_misquoted });
                 }
                 // The field is longer than the buffer; its length stays above the limit.
                 ReadFieldResult::OutputFull => length = buffer.len() - 1,
@@ -231,6 +237,22 @@ impl<'b> Fields<'b> {
             }
         }
     }
+}
+
+/// Whether `field` begins with a quote and has other text than blanks after the next quote that is
+/// not doubled. `csv-core` takes such text as part of the field: a quote that is not closed would
+/// reach to the next quote, and the records between would be lost.
+#[inline]
+fn is_misquoted(field: &[u8]) -> bool {
+    let Some(mut rest) = field.strip_prefix(b"\"") else { return false };
+    while let Some(quote) = memchr::memchr(b'"', rest) {
+        rest = rest.get(quote + 1..).unwrap_or_default();
+        match rest.strip_prefix(b"\"") {
+            Some(after) => rest = after,
+            None => return !rest.trim_ascii().is_empty(),
+        }
+    }
+    false
 }
 
 fn core(delimiter: u8) -> csv_core::Reader {
@@ -357,10 +379,14 @@ impl Records {
         begin: usize,
     ) -> Option<Result<[FieldSpan; 3], Flaw>> {
         let Roles { source, target, weight, width } = self.roles;
-        let (mut spans, mut kept, mut other_direction) = ([FieldSpan::default(); 3], 0, None);
+        let (mut spans, mut kept) = ([FieldSpan::default(); 3], 0);
+        let (mut misquoted, mut other_direction) = (None, None);
         for column in 0.. {
             let (at, start) = (fields.at, kept);
             let field = fields.next(buffer.get_mut(start..start + FIELD_BYTES)?)?;
+            if field.is_misquoted {
+                misquoted = misquoted.or(Some(Flaw { at, reason: Reason::Quotes }));
+            }
             for (span, wanted) in spans.iter_mut().zip([Some(source), Some(target), weight]) {
                 if wanted == Some(column) {
                     *span = FieldSpan { begin: kept, end: kept + field.length, at };
@@ -375,8 +401,8 @@ impl Records {
             }
             if field.ends_record {
                 let wrong = (column + 1 != width).then_some(Reason::Columns);
-                let flaw = wrong.map(|reason| Flaw { at: begin, reason }).or(other_direction);
-                return Some(flaw.map_or(Ok(spans), Err));
+                let wrong = wrong.map(|reason| Flaw { at: begin, reason });
+                return Some(misquoted.or(wrong).or(other_direction).map_or(Ok(spans), Err));
             }
         }
         None
@@ -440,6 +466,11 @@ impl Records {
                  edge)",
                 self.direction.map_or("", Direction::word)
             ),
+            Reason::Quotes => {
+                "a delimiter or a line end after the quote that closes the field (a quote within \
+                 a field is doubled)"
+                    .into()
+            }
             Reason::Missing => "a vertex id (an empty one is written in quotes)".into(),
             Reason::NotAnId if self.words != IdWords::Names => {
                 "an integer vertex id (text is taken as it is with --ids string)".into()
@@ -500,6 +531,7 @@ mod tests {
                     ,\"a,b\"\"\",1e3\n5,6,a\"b,7";
         assert_eq!(parse(text), [(1, 2, 0.5), (3, 4, 1000.0), (5, 6, 7.0)]);
         assert_eq!(parse("1;2\n3;4\n"), [(1, 2, 1.0), (3, 4, 1.0)]);
+        assert_eq!(parse("\"1\" ,\" 2\" \n"), [(1, 2, 1.0)]);
         // A byte order mark counts only at the beginning of the text.
         let marked = "\u{feff}source|target|x\n1|2|\u{feff}\n3|4|\n".to_owned()
             + &"5|6|\u{feff}y\n".repeat(40);
@@ -520,6 +552,39 @@ mod tests {
             let (ends, _) = read(&text, OnError::Skip).unwrap();
             assert_eq!(ends, ["a", "b"]);
         }
+    }
+
+    #[test]
+    fn text_after_a_closing_quote_loses_no_record_in_silence() {
+        let read = |text: &str, on_error| {
+            parse_text(TextFormat::Delimited(None), text.as_bytes(), 64, on_error)
+        };
+        // The quote of line 3 ends at that of line 5, and the lines between belong to its field.
+        for (misquoted, line) in [
+            ("2,3,\"b\n3,4,c\n4,5,\"d\n", 3),
+            ("2,3,\"b\n3,4,\"c\"\n", 3),
+            ("2,3,\"b\"\"\"c\n", 3),
+            ("2,3,\"b\"c\"d\"\n", 3),
+            ("2,\"3\"4,c\n", 3),
+        ] {
+            let text = format!("source,target,x\n1,2,a\n{misquoted}5,6,\"e,\"\"\n\"\n");
+            let refused = read(&text, OnError::Fail).unwrap_err().to_string();
+            let place = format!(":{line}:");
+            assert!(refused.contains(&place) && refused.contains("closes"), "{refused}");
+            let skipped = read(&text, OnError::Skip).unwrap();
+            assert_eq!(skipped.edges, [(1, 2, 1.0), (5, 6, 1.0)], "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_record_begins_in_the_first_chunk() {
+        let text = "#\n".repeat(1 << 19) + "source,target\n1,2\n";
+        let read = |text: &str| {
+            parse_text(TextFormat::Delimited(None), text.as_bytes(), 64, OnError::Fail)
+        };
+        let refused = read(&text).unwrap_err().to_string();
+        assert!(refused.contains(":1:1") && refused.contains("first 1 MiB"), "{refused}");
+        assert_eq!(read(&text[64..]).unwrap().edges, [(1, 2, 1.0)]);
     }
 
     #[test]
