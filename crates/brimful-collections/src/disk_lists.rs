@@ -227,7 +227,7 @@ impl DiskLists {
         for some in lists.chunks(BATCH) {
             let mut rest = some;
             while !rest.is_empty() {
-                let records = self.bag.fetch_until_long(rest)?;
+                let records = self.bag.fetch_share(rest)?;
                 for record in records.iter() {
                     counts.push((record.len() / ITEM_BYTES) as u64);
                     all.extend(items(record));

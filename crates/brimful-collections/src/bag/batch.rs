@@ -75,8 +75,7 @@ enum Wanted {
     All,
     /// The records that exist.
     Present,
-    /// The records that exist before the first span, and only as many as fit in about this many
-    /// bytes.
+    /// The records that exist, and only as many as fit in about this many bytes.
     Some(usize),
 }
 
@@ -253,7 +252,7 @@ impl RecordBag {
     /// the end. Removed records are as in [`RecordBag::fetch_range`].
     pub fn fetch_next(&self, start: u64, most: usize) -> Result<Records> {
         let ids: Vec<u64> = (start..self.len().min(start.saturating_add(most as u64))).collect();
-        let records = self.fetch_until_long(&ids)?;
+        let records = self.fetch_share(&ids)?;
         match ids.first() {
             Some(first) if records.is_empty() => self.fetch_long(*first),
             _ => Ok(records),
@@ -271,23 +270,16 @@ impl RecordBag {
         }
     }
 
-    /// The records `ids` before the first span that fit in the share of a batch.
-    pub(crate) fn fetch_until_long(&self, ids: &[u64]) -> Result<Records> {
+    /// The first of the records `ids`: as many as fit in the share of a batch; none if the first is
+    /// a span that does not fit.
+    pub(crate) fn fetch_share(&self, ids: &[u64]) -> Result<Records> {
         self.fetch_ids(ids, Wanted::Some(self.share_bytes()))
     }
 
     fn fetch_ids(&self, ids: &[u64], wanted: Wanted) -> Result<Records> {
         let mut records = Records { bytes: Vec::new(), positions: vec![ABSENT; ids.len()] };
-        let mut located = self.locate(ids)?;
+        let located = self.locate(ids)?;
         let max_bytes = if let Wanted::Some(bytes) = wanted { bytes } else { usize::MAX };
-        if let Wanted::Some(_) = wanted {
-            let long = located
-                .iter()
-                .filter(|(position, _)| position.is_some_and(RecordPosition::is_span));
-            let end = long.map(|(_, index)| *index).min().unwrap_or(ids.len());
-            located.retain(|(_, index)| *index < end);
-            records.truncate(end);
-        }
         let needs_all = wanted == Wanted::All;
         let id_of = |index: usize| ids.get(index).copied().unwrap_or(u64::MAX);
         let mut one_by_one = Vec::new();
@@ -342,16 +334,45 @@ impl RecordBag {
                 },
             )?;
         }
-        for index in
-            one_by_one.into_iter().filter(|index| *index < records.len()).collect::<Vec<_>>()
-        {
+        one_by_one.sort_unstable();
+        for index in one_by_one {
+            if index >= records.len() {
+                break;
+            }
             self.options.resources.job.check()?;
+            if !self.makes_room(&mut records, index, id_of(index), max_bytes)? {
+                break;
+            }
             match self.fetch(id_of(index), |record| records.set(index, record)) {
                 Err(Error::Removed { .. }) if !needs_all => {}
                 other => other?,
             }
         }
         Ok(records)
+    }
+
+    /// Shortens `records` until its record of `index`, which is `id` and not yet there, fits in
+    /// `max_bytes` bytes. Returns false, with only the records before it, if it never does.
+    fn makes_room(
+        &self,
+        records: &mut Records,
+        index: usize,
+        id: u64,
+        max_bytes: usize,
+    ) -> Result<bool> {
+        if max_bytes == usize::MAX {
+            return Ok(true);
+        }
+        // A record without pages of its own is short.
+        let bytes = self.long_len(id)?.unwrap_or(0);
+        while records.bytes.len() as u64 + bytes > max_bytes as u64 {
+            if records.len() == index + 1 {
+                records.truncate(index);
+                return Ok(false);
+            }
+            records.truncate((records.len() / 2).max(index + 1));
+        }
+        Ok(true)
     }
 
     /// Replaces the records `ids`; the last record of a repeated id stays. After a failure or
@@ -460,7 +481,7 @@ impl RecordBag {
 
     /// Passes records to `f` in batches, on all threads, while it reads ahead; writes back the
     /// records that changed. `f` receives an id and its record; removed records are skipped. At
-    /// most one record with pages of its own is in memory at a time.
+    /// most one record that is longer than the share of a batch is in memory at a time.
     ///
     /// # Errors
     /// Errors of `f`; `Error::OutOfRange` for an id of `order`.
@@ -475,7 +496,7 @@ impl RecordBag {
         let batches = order.batches(self.len(), self.batch_len());
         let read = |ids: &Ids| {
             let ids: Vec<u64> = ids.iter().collect();
-            Ok((self.fetch_until_long(&ids)?, ids))
+            Ok((self.fetch_share(&ids)?, ids))
         };
         let one_long = Mutex::new(());
         pipeline::stream(&self.options.resources, &batches, read, |_, (mut records, ids)| {
@@ -492,7 +513,7 @@ impl RecordBag {
                     self.process_some(rest, &self.fetch_long(*next)?, &f)?;
                     rest = later;
                 }
-                records = self.fetch_until_long(rest)?;
+                records = self.fetch_share(rest)?;
             }
         })
     }

@@ -268,6 +268,32 @@ fn random_rewriting_amplifies_space_by_less_than_two() {
 }
 
 #[test]
+fn records_with_pages_of_their_own_share_batches() {
+    let bag = RecordBag::open_in(&FaultFolder::new(), b"bytes", options(16 << 20)).unwrap();
+    // A share is about 340 KiB: a record in the middle exceeds it, and all others fill about eight.
+    let length = |id: u64| match id {
+        1000 => 400_000,
+        _ if id % 20 == 3 => 20_000,
+        _ => 200,
+    };
+    let records: Vec<Vec<u8>> = (0..2000).map(|id| vec![id as u8; length(id)]).collect();
+    bag.extend(&records).unwrap();
+    let (mut batches, mut start) = (0, 0);
+    loop {
+        let batch = bag.fetch_next(start, bag.batch_len()).unwrap();
+        if batch.is_empty() {
+            break;
+        }
+        for (at, id) in (0..batch.len()).zip(start..) {
+            assert_eq!(batch.get(at), Some(&records[id as usize][..]), "record {id}");
+        }
+        (batches, start) = (batches + 1, start + batch.len() as u64);
+    }
+    assert_eq!(start, 2000);
+    assert!(batches < 25, "{batches} batches");
+}
+
+#[test]
 fn a_bag_that_shrinks_gives_space_back() {
     let folder = FaultFolder::new();
     let bag = RecordBag::open_in(&folder, b"bytes", options(2 << 20)).unwrap();
