@@ -262,6 +262,24 @@ def test_vertices_lie_on_several_disks(tmp_path: Path) -> None:
     assert not (tmp_path / "three").exists() and not (tmp_path / "four").exists()
 
 
+@pytest.mark.parametrize("partitioner", ["range", "hash"])
+def test_states_of_a_run_are_read_from_the_disk_that_has_them(
+    partitioner: str, tmp_path: Path
+) -> None:
+    # The hubs come first, so that ranges of equal work and of equal edges differ.
+    targets = [target for hub in range(1, 40) for target in range(hub, 1000, 7 * hub)]
+    sources = [hub for hub in range(1, 40) for _ in range(hub, 1000, 7 * hub)]
+    path = [*range(1000)]
+    edges = pa.table({"source": [*sources, *path[:-1]], "target": [*targets, *path[1:]]})
+    with bf.Graph.from_arrow(edges) as graph:
+        expected = dict(bf.run(graph, Hops(), store="memory"))
+        url = f"file:{tmp_path}/one,{tmp_path}/two,{tmp_path}/three"
+        states = bf.run(graph, Hops(), store=url, partitioner=partitioner)
+        assert len(expected) == 1000
+        assert dict(states) == expected
+        assert all(states[id] == expected[id] for id in range(0, 1000, 97))
+
+
 @pytest.mark.parametrize("scheme", ["file", "kv"])
 def test_states_of_a_run_on_disk_are_read_from_its_files(scheme: str, tmp_path: Path) -> None:
     graph = graph_at(tmp_path)

@@ -196,20 +196,25 @@ pub struct Partitions<V> {
 
 impl<V: Stored<Id = u64>> Partitions<V> {
     /// Opens the vertices of `graph` that a run left in a store, in memory of `resources`.
+    /// `partitioner` is that of the run; `None` for kept vertices, whose partitions follow from the
+    /// graph.
     ///
     /// # Errors
     /// Budget errors; errors of the store.
     pub fn open(
         (options, partitions): (&StoreOptions<'_>, usize),
+        of_run: Option<Partitioner<u64>>,
         graph: &Graph,
         serializer: &MakeSerializer<'_, V>,
         resources: &Resources,
     ) -> Result<Self> {
         let memory_bytes = resources.budget.free() / 2 / partitions as u64;
-        Ok(Self {
-            stores: open(options, 0..partitions, memory_bytes, (serializer, None), resources)?,
-            partitioner: partitioner(options, graph, (graph.vertices(), 0), partitions)?,
-        })
+        let partitioner = match of_run {
+            Some(partitioner) => partitioner,
+            None => partitioner(options, graph, (graph.vertices(), 0), partitions)?,
+        };
+        let stores = open(options, 0..partitions, memory_bytes, (serializer, None), resources)?;
+        Ok(Self { stores, partitioner })
     }
 
     /// The number of the partition of a vertex.

@@ -10,7 +10,7 @@ use brimful_vertices::Id;
 use crate::error::{Result, no_element};
 
 /// The assignment of vertices to partitions.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Partitioner<I> {
     /// By a hash of the id's bytes, the same on every machine.
     Hash,

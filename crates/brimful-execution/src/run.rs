@@ -394,6 +394,11 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.for_each_by(|_, vertex| Ok(borrower(vertex)?))
     }
 
+    /// The assignment of vertices to partitions.
+    pub fn partitioner(&self) -> &Partitioner<P::Id> {
+        &self.partitioner
+    }
+
     /// The edges of each partition at the start, a vertex counting as one.
     pub fn partition_edges(&self) -> &[u64] {
         &self.edges

@@ -291,11 +291,13 @@ fn run(
             location.name(&ids)?;
             execution.sync()?;
             let partitions = execution.partition_edges().len();
+            let partitioner = execution.partitioner().clone();
             drop(execution);
             let own = (Arc::clone(&ids), Arc::clone(&values));
             location.settle((graph, store), own.clone(), resources)?;
             location.finished(&ids)?;
-            let shared = location.leave((graph, store, partitions), own, resources)?;
+            let shared =
+                location.leave((graph, store, partitions), Some(partitioner), own, resources)?;
             let generation = locked(&shared).generation;
             Source::Disk { shared, generation }
         }

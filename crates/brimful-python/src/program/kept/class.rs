@@ -96,7 +96,12 @@ impl KeptVertexStore {
                 let values = Values::new((dumps, loads), (false, keeps_numbers), memory);
                 let ids = Arc::new(Ids::new(&inner, location.created(), true, resources)?);
                 let count = location.vertices().map_or(1, |kept| kept.edges.len());
-                Ok(location.leave((&inner, &choice, count), (ids, Arc::new(values)), resources)?)
+                Ok(location.leave(
+                    (&inner, &choice, count),
+                    None,
+                    (ids, Arc::new(values)),
+                    resources,
+                )?)
             })?,
         };
         Ok(Self { shared, graph: inner })

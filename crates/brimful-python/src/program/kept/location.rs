@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brimful::algos::registry::StoreChoice;
 use brimful::execution::from_graph::of_one_run;
 use brimful::execution::kept::{Condition, KeptStore};
-use brimful::execution::{Error, KeptVertices, Start};
+use brimful::execution::{Error, KeptVertices, Partitioner, Start};
 use brimful::graph::Graph as Inner;
 use brimful::store::Resources;
 use brimful::store::external::TemporaryFolder;
@@ -196,6 +196,7 @@ impl Location {
             url: self.url.clone(),
             choice: choice.clone(),
             count: partitions,
+            partitioner: None,
             graph: Arc::clone(graph),
             ids,
             values,
@@ -206,15 +207,18 @@ impl Location {
         }
     }
 
-    /// The vertices between runs, which are durable, for results and for later runs.
+    /// The vertices between runs, which are durable, for results and for later runs. `partitioner`
+    /// is that of the run, if there was one.
     pub(in super::super) fn leave(
         mut self,
         of: (&Arc<Inner>, &StoreChoice, usize),
+        partitioner: Option<Partitioner<u64>>,
         own: (Arc<Ids>, Arc<Values>),
         resources: &Resources,
     ) -> Result<Shared, Error> {
         let choice = of.1;
         let mut opened = self.opened(of, own, resources);
+        opened.partitioner = partitioner.filter(|_| opened.kept.is_none());
         if let Some(shared) = self.shared.take() {
             let mut before = locked(&shared);
             let generation = before.generation + 1;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brimful::algos::registry::StoreChoice;
 use brimful::execution::from_graph::{Partitions, StoreOptions};
 use brimful::execution::kept::{Condition, KeptStore};
-use brimful::execution::{Error, KeptVertices, Partitioning, Start};
+use brimful::execution::{Error, KeptVertices, Partitioner, Partitioning, Start};
 use brimful::graph::Graph as Inner;
 use brimful::store::{Budget, Job, Reservation, Resources};
 use brimful::vertices::{Edges, Field as _, Loan, Vertex as Stored, VertexStore as _};
@@ -28,6 +28,8 @@ pub(in super::super) struct Opened {
     pub(super) url: String,
     pub(super) choice: StoreChoice,
     pub(super) count: usize,
+    /// That of the run whose vertices these are; `None` for kept vertices.
+    pub(super) partitioner: Option<Partitioner<u64>>,
     pub(super) graph: Arc<Inner>,
     pub(super) ids: Arc<Ids>,
     pub(super) values: Arc<Values>,
@@ -81,7 +83,8 @@ impl Opened {
             kept: Some(KeptVertices { edges: &edges, start: Start::Continue }),
         };
         let records = || Ok(Box::new(Records(Arc::clone(&self.values))) as _);
-        let opened = Partitions::open((&stores, self.count), &self.graph, &records, &resources)?;
+        let (stores, partitioner) = ((&stores, self.count), self.partitioner.clone());
+        let opened = Partitions::open(stores, partitioner, &self.graph, &records, &resources)?;
         self.partitions = Some((opened, memory));
         Ok(())
     }
