@@ -9,8 +9,10 @@ import sys
 import time
 from pathlib import Path
 
+import duckdb
 import pytest
 
+from brimful.tables.joining import join_errors
 from command import BRIMFUL, INTERRUPTED, assert_one_sentence, names_below, succeed
 
 #: What the product promises is one second; a loaded machine gets some more.
@@ -244,3 +246,42 @@ def test_long_calls_on_records_are_interrupted(tmp_path: Path, call: str) -> Non
     what, seconds = done.stdout.split()
     assert what == "interrupted"
     assert float(seconds) < PATIENCE_SECONDS
+
+
+def test_an_interruption_while_pyarrow_loads_pandas_is_heard(tmp_path: Path) -> None:
+    result = tmp_path / "degrees.parquet"
+    succeed("generate", "chain", tmp_path / "g.brimful", "--vertices", 9, "--quiet")
+    succeed("run", "degrees", tmp_path / "g.brimful", "-o", result, "--quiet")
+    (tmp_path / "pandas.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(0.1)\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [*BRIMFUL, "compare", str(result), str(result), "--quiet"],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.strip()) == (INTERRUPTED, "brimful: interrupted")
+
+
+def test_an_interruption_of_duckdb_is_no_error() -> None:
+    class Interrupted(KeyboardInterrupt):
+        """As the command line has one."""
+
+    def interrupt_query(number: int, frame: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, interrupt_query)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt), duckdb.connect() as connection, join_errors("rows"):
+            connection.execute(
+                "create table sums as select sum(a.range % (b.range + 1)) from range(1000000) a, "
+                "range(1000000) b"
+            )
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

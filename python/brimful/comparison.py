@@ -16,6 +16,7 @@ from brimful.options.checks import whole
 from brimful.options.described import described
 from brimful.resources import Resources
 from brimful.sizes import MOST, Budget, parse_budget
+from brimful.tables.arrow import load_pandas
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.tables.joining import join_memory
 from brimful.tables.result_files import READ_BYTES
@@ -138,6 +139,7 @@ def compared(
         taken += sum(known_bytes(path) for path in paths)
         raise too_small(resources.budget_bytes(), taken, "to compare results")
     resources.shrink_arrow_pools()
+    load_pandas()
     sides = Side(first, "the first result"), Side(second, "the second result")
     if resources.process_budget:
         taken += sum(side.reserve_bytes for side in sides)

@@ -41,6 +41,15 @@ _DECODED_BYTES = 4 << 20
 _DICTIONARY, _RECORDS = 2, 3
 
 
+def load_pandas() -> None:
+    """Load pandas, if it is installed, before pyarrow does so with the first array or scalar.
+
+    pyarrow drops an interruption of the import, and the work would go on.
+    """
+    with contextlib.suppress(ImportError):
+        import pandas  # noqa: F401
+
+
 def open_arrow(
     path: str, wanted: EdgeColumns, ids: str = "auto", *, directed: bool = True
 ) -> EdgeTable:

@@ -21,6 +21,7 @@ from brimful.io.output import write_table
 from brimful.io.regular import refuse_special
 from brimful.memory import too_small
 from brimful.options.checks import text
+from brimful.tables.arrow import load_pandas
 from brimful.tables.convert_out import require, require_installed
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.wording import counted, did_you_mean, rows_shown, shortened
@@ -182,6 +183,7 @@ class Join:
     ) -> Generator[Any, None, None]:
         import pyarrow.compute as pc
 
+        load_pandas()
         last = None
         with self._errors():
             for batch in joined:
@@ -379,7 +381,11 @@ def rows_of(
 
 @contextlib.contextmanager
 def join_errors(name: str) -> Iterator[None]:
-    """Turn the errors of DuckDB and of Arrow into brimful's, about the table `name`."""
+    """Turn the errors of DuckDB and of Arrow into brimful's, about the table `name`.
+
+    Raises:
+        KeyboardInterrupt: A signal interrupted a query.
+    """
     import duckdb
     import pyarrow as pa
 
@@ -394,6 +400,11 @@ def join_errors(name: str) -> Iterator[None]:
                 f"the memory budget is too small to join {name}; give a larger one"
             ) from None
         raise InputError(f"{name} cannot be joined: {sentence}") from None
+    except RuntimeError as error:
+        # DuckDB drops the exception of a signal handler.
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from None
 
 
 def write_joined(
