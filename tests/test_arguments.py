@@ -18,8 +18,11 @@ from brimful.cli import app, tree
 from command import BUDGET, DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
 
 #: No option of whole numbers takes these.
+#: Python would read these as 10 and as 2.
+NO_DIGITS = ["1_0", "２"]  # noqa: RUF001
 WRONG_INTEGERS = [str(2**64), "1" + "0" * 30, "-1", "1e3x", "", "1.5", "x", "1" * 5000, "٣x"]
-WRONG_NUMBERS = ["", "x", "nan", "inf", "-inf", "1" * 5000, "1e999"]
+WRONG_INTEGERS += NO_DIGITS
+WRONG_NUMBERS = ["", "x", "nan", "inf", "-inf", "1" * 5000, "1e999", *NO_DIGITS]
 
 
 def options_of(kind: str) -> list[tuple[str, str]]:
@@ -110,7 +113,7 @@ def test_numbers_within_texts(tmp_path: Path, option: str) -> None:
     graph = write_edges(tmp_path / "g.txt", [(1, 2)])
     algorithm = {"--source": "bfs", "--param=length": "count_paths"}.get(option, "pagerank")
     more = {"--cache": ["--store", "bytes"], "--param=length": ["--source", "1"]}.get(option, [])
-    for text in (str(2**64), "1" + "0" * 30, "1" * 5000, "1e999", "-1"):
+    for text in (str(2**64), "1" + "0" * 30, "1" * 5000, "1e999", "-1", *NO_DIGITS):
         value = f"lru:{text}" if option == "--cache" else text
         outcome = brimful("run", algorithm, graph, *more, f"{option}={value}", "--quiet")
         # A vertex of such an id there is not.

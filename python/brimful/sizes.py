@@ -13,7 +13,7 @@ from typing import SupportsIndex
 from brimful.errors import UsageError
 from brimful.wording import counted, shortened
 
-_SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgtp]?)(ib|b)?", re.IGNORECASE)
+_SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>[kmgtp]?)(ib|b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 #: The largest number of bytes or of any count.

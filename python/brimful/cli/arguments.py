@@ -7,23 +7,32 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
+from brimful.options.checks import number_of
 from brimful.sizes import MOST
 from brimful.wording import did_you_mean, shortened
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-#: More digits than any bound has: a longer number is out of range and need not be parsed.
-_MOST_DIGITS = 24
+
+
+def whole_number(text: str) -> int | None:
+    """Return the whole number that a text is; None if it is none, or has thousands of digits.
+
+    As `number_of`, it takes no other digits than 0 to 9 and no underscores.
+    """
+    digits = text.strip()
+    try:
+        return int(digits) if _INTEGER.fullmatch(digits) else None
+    except ValueError:  # Python's limit of digits.
+        return None
 
 
 def integer(least: int, most: int = MOST) -> Callable[[str], int]:
     """Return an argparse type: a whole number from `least` to `most`."""
 
     def parse(text: str) -> int:
-        digits = text.strip()
-        if _INTEGER.fullmatch(digits) and len(digits) <= _MOST_DIGITS:
-            number = int(digits)
-            if least <= number <= most:
-                return number
+        number = whole_number(text)
+        if number is not None and least <= number <= most:
+            return number
         raise argparse.ArgumentTypeError(
             f"expected a whole number from {least:,} to {most:,}, found '{shortened(text)}'"
         )
@@ -38,10 +47,7 @@ def real(least: float = -math.inf, most: float = math.inf) -> Callable[[str], fl
     )
 
     def parse(text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
+        number = number_of(text)
         if math.isfinite(number) and least <= number <= most:
             return number
         raise argparse.ArgumentTypeError(f"expected a number{bounds}, found '{shortened(text)}'")
@@ -53,10 +59,7 @@ def count(most: int) -> Callable[[str], int]:
     """Return an argparse type: a whole number from 0 to `most`, which may be written as 11.5e9."""
 
     def parse(text: str) -> int:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
+        number = number_of(text)
         if math.isfinite(number) and 0 <= number <= most and number == int(number):
             return int(number)
         raise argparse.ArgumentTypeError(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful import catalog
 from brimful.catalog import algorithms
+from brimful.cli.arguments import whole_number
 from brimful.cli.options import add_options
 from brimful.errors import UsageError
+from brimful.options.checks import number_of
 from brimful.options.runs import (
     AskedOptions,
     PlaceOptions,
@@ -86,13 +88,13 @@ def vertex_of(text: str, graph: _native.Graph, name: str) -> int | str:
     """
     if graph.id_type == "string":
         return text
-    try:
-        return int(text)
-    except ValueError:
+    number = whole_number(text)
+    if number is None:
         raise UsageError(
             f"{name} takes the id of a vertex, which is an integer in this graph, not "
             f"'{shortened(text)}'"
-        ) from None
+        )
+    return number
 
 
 def add_around(parser: argparse.ArgumentParser) -> None:
@@ -185,7 +187,8 @@ def _parameter(text: str) -> tuple[str, object]:
             f"--param must be NAME=VALUE, for example damping=0.85, not '{shortened(text)}'"
         )
     # An integer stays exact, because a message that refuses it shows it.
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return name.strip(), kind(value)
-    return name.strip(), value.strip()
+    whole = whole_number(value)
+    if whole is not None:
+        return name.strip(), whole
+    number = number_of(value)
+    return name.strip(), value.strip() if math.isnan(number) else number

@@ -25,6 +25,17 @@ def is_real(value: object) -> TypeGuard[float]:
     )
 
 
+def number_of(text: str) -> float:
+    """Return the number that a text is, or NaN.
+
+    Unlike `float`, it takes no other digits than 0 to 9 and no underscores.
+    """
+    try:
+        return math.nan if "_" in text or not text.isascii() else float(text)
+    except ValueError:
+        return math.nan
+
+
 def rounded(integer: SupportsIndex) -> int | None:
     """Return the float nearest to an integer, as an integer, if that is another one."""
     value = operator.index(integer)
@@ -65,7 +76,7 @@ def numbers(value: object, name: str) -> list[float]:
     items: list[object] = []
     try:
         if isinstance(value, str):
-            items = [float(one) for one in value.split(",")]
+            items = [number_of(one) for one in value.split(",")]
         else:
             items = [value] if is_real(value) else list(cast("Iterable[object]", value))
     except (TypeError, ValueError):
