@@ -450,6 +450,7 @@ FOREIGN = {
     "DGS": b'DGS004\n"g" 0 0\nan 1\nan 2\nae 12 1 > 2\n',
     "JSON lines": b'{"source":1,"target":2}\n{"source":2,"target":3}\n',
     "JSON": b'[{"source": 1, "target": 2}]',
+    "JSON of Cytoscape": json.dumps(nx.cytoscape_data(GRAPH)).encode(),
     "JSON of nodes and links": json.dumps(nx.node_link_data(GRAPH, edges="links")).encode(),
     "GraphSON": b'{"id":1,"label":"v","outE":{"knows":[{"id":7,"inV":2}]}}\n',
     "NumPy npz": zipped("indices.npy"),

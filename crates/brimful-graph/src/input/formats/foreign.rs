@@ -177,12 +177,19 @@ const GRAPHSON: Foreign = foreign(
     "GraphSON",
     "export the edges of the database as CSV, or a smaller graph as GraphML for NetworkX",
 );
-/// NetworkX before 3.6 wrote the key `links`; it may follow far behind the nodes.
+/// NetworkX before 3.6 wrote the key `links`. It may follow far behind the nodes, as the key
+/// `adjacency` does, which NetworkX writes in its place.
 const NODE_LINK: Foreign = foreign(
     "JSON of nodes and links",
     "convert it with python -c \"import brimful, json, networkx; brimful.Graph.from_networkx(\
-     networkx.node_link_graph(found := json.load(open('IN')), \
-     edges='links' if 'links' in found else 'edges'), path='OUT.brimful')\"",
+     networkx.adjacency_graph(data) if 'adjacency' in (data := json.load(open('IN'))) else \
+     networkx.node_link_graph(data, edges='links' if 'links' in data else 'edges'), \
+     path='OUT.brimful')\"",
+);
+const CYTOSCAPE: Foreign = foreign(
+    "JSON of Cytoscape",
+    "convert it with python -c \"import brimful, json, networkx; brimful.Graph.from_networkx(\
+     networkx.cytoscape_graph(json.load(open('IN'))), path='OUT.brimful')\"",
 );
 const JSON_LINES: Foreign = foreign(
     "JSON lines",
@@ -310,6 +317,8 @@ fn of_json(text: &str) -> Option<Foreign> {
                 if text.contains("\"inE\"") || text.contains("\"outE\"") || text.contains("tinker:")
                 {
                     GRAPHSON
+                } else if text.contains("\"elements\"") && text.contains("\"data\"") {
+                    CYTOSCAPE
                 } else if text.contains("\"links\"") || text.contains("\"nodes\"") {
                     NODE_LINK
                 } else if has_list {
