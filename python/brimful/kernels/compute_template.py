@@ -13,23 +13,19 @@ from brimful.kernels.inference import ComputeTypes
 from brimful.kernels.numbers import Numbers, bits, silence_of
 
 _BEGIN = """
-shown = First({shown})
-value = value_type(initial_value(self, shown))
-done = first(self, shown, value, False, signal_type(0))
+done = begun(self, integers, vertices, at)
 acted = True
 {check}
-due += ended(states, signals, now_floats, now_integers, at, done, degree)
+due += ended(vertices, states, signals, now_floats, now_integers, at, done)
 """
 
 _LATER = """
-has_message = bits[at] != {nothing}
 signals[at] = silence
-if has_message or {is_awake}:
-    shown = Later({shown})
-    done = later(self, shown, {value}, has_message, turned(sums[at]))
+if computes(states, bits, at):
+    done = gone_on(self, superstep, vertices, states, sums, bits, at)
     acted = True
     {check}
-    goes_on = ended(states, signals, now_floats, now_integers, at, done, degree)
+    goes_on = ended(vertices, states, signals, now_floats, now_integers, at, done)
     due += goes_on
     total += goes_on
 """
@@ -40,9 +36,27 @@ _CHECK = """if done[1] < 0 and silent != at:
     raise ValueError
 """
 
-#: After a call; returns 1 if another superstep follows because of the vertex, else 0.
+#: `ended` returns 1 if another superstep follows because of the vertex, else 0.
 _HELPERS = """
-def ended(states, signals, floats, integers, at, done, degree):
+def begun(self, integers, vertices, at):
+    vertex = vertices[at]
+    degree = int64(vertex.degree)
+    shown = First({first})
+    return first(self, shown, value_type(initial_value(self, shown)), False, signal_type(0))
+
+
+def computes(states, bits, at):
+    return bits[at] != {nothing} or {is_awake}
+
+
+def gone_on(self, superstep, vertices, states, sums, bits, at):
+    degree = int64(vertices[at].degree)
+    shown = Later({later})
+    return later(self, shown, {value}, bits[at] != {nothing}, turned(sums[at]))
+
+
+def ended(vertices, states, signals, floats, integers, at, done):
+    degree = int64(vertices[at].degree)
     {store}
     contribute(floats, integers, done)
     sends = done[1] > 0 and {has_edges}
@@ -65,20 +79,17 @@ def body_of(typed: ComputeTypes, numbers: Numbers, *, is_weighted: bool) -> Body
     computing = typed.computing
     kind = _state_type(numbers, computing)
     check = _CHECK if computing.message_may_fail else ""
-    begin = _BEGIN.format(
-        shown="degree" if typed.is_sum else "integers[0] + int64(vertex.external)", check=check
-    )
-    later = _LATER.format(
-        nothing=bits(silence_of(computing.combiner, numbers.signal)),
-        is_awake="False" if computing.always_halts else 'not states[at]["halted"]',
-        shown="int64(c.superstep) + 1" + ", degree" * typed.is_sum,
-        value='states[at]["state"]',
-        check=indent(check, "    ").strip(),
-    )
+    begin = _BEGIN.format(check=check)
+    later = _LATER.format(check=indent(check, "    ").strip())
     store = ["record = states[at]", 'record["state"] = done[0]']
     if not computing.always_halts:
         store.append('record["halted"] = done[3]')
     helpers = _HELPERS.format(
+        first="degree" if typed.is_sum else "integers[0] + int64(vertex.external)",
+        nothing=bits(silence_of(computing.combiner, numbers.signal)),
+        is_awake="False" if computing.always_halts else 'not states[at]["halted"]',
+        later="superstep + 1" + ", degree" * typed.is_sum,
+        value='states[at]["state"]',
         store="\n    ".join(store),
         # Degrees are known only to sums without weights.
         has_edges="degree > 0" if typed.is_sum and not is_weighted else "True",

@@ -28,6 +28,9 @@ def kernel(pointer):
     vertices = carray(address(c.vertices), (count,), vertex_type)
     states = carray(address(c.states), (count,), state_type)
     words = carray(address(c.states), (count * {words},), int64)
+    # The initial call has no sums, and does not read them.
+    sums = carray(address(c.sums), (count,), signal_type)
+    bits = carray(address(c.sums), (count,), int64)
     signals = carray(address(c.signals), (count,), signal_type)
     before_floats = carray(address(c.aggregate), ({slots},), float64)
     before_integers = carray(address(c.aggregate), ({slots},), int64)
@@ -37,22 +40,19 @@ def kernel(pointer):
     error, status = FAILED, FAILED
     failed, acted, due, total = 0, {acted}, 0.0, 0.0
     # The engine may have asked before for the signal of the first vertex, which has no edges.
-    silent = int64(c.failed)
+    silent, superstep = int64(c.failed), int64(c.superstep)
+    # Each operation in the block is a branch for Numba, which takes long for many of them: work is
+    # in functions, which become a part of the kernel.
     try:
         self = Parameters({values})
         if c.call == {initial}:
             {clear}
             for at in range(count):
                 failed = at
-                vertex = vertices[at]
-                degree = int64(vertex.degree)
                 {begin}
         else:
-            sums = carray(address(c.sums), (count,), signal_type)
-            bits = carray(address(c.sums), (count,), int64)
             for at in range(count):
                 failed = at
-                degree = int64(vertices[at].degree)
                 {later}
         status = 0
     except Exception:

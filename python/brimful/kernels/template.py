@@ -13,40 +13,57 @@ if TYPE_CHECKING:
     from brimful.record import Record
 
 _BEGIN = """
-new = made(initial_state(self, First({first})))
-sent = silence
-if silent != at:
-    error = NO_SIGNAL
-    sent = signal_of(self, new, degree)
-    error = FAILED
+new = begun(self, integers, vertices, at)
+error = NO_SIGNAL
+sent = sending(self, new, vertices, at, silent != at)
+error = FAILED
 signals[at] = sent
 store(states, at, new)
 due += 1.0
 """
 
 _LATER = """
-old = load(states[at])
-new = old
-if bits[at] != {nothing}:
-    new = made(collect(self, {vertex}, (turned(sums[at]),)))
-score = {score}
-sent = silence
-if {signals} and silent != at:
-    error = NO_SIGNAL
-    sent = signal_of(self, new, degree)
-    error = FAILED
+new, score = gone_on(self, vertices, states, sums, bits, at)
+error = NO_SIGNAL
+sent = sending(self, new, vertices, at, {signals} and silent != at)
+error = FAILED
 signals[at] = sent
-if bits[at] != {nothing}:
-    if {contributes}:
-        if is_new(new, old):
-            contribute(now_floats, now_integers, aggregate(self, {vertex}, new))
-    store(states, at, new)
+end(self, vertices, states, bits, now_floats, now_integers, at, new)
 total += score
 if score > threshold:
     due += 1.0
 """
 
 _HELPERS = """
+def begun(self, integers, vertices, at):
+    vertex = vertices[at]
+    degree = int64(vertex.degree)
+    return made(initial_state(self, First({first})))
+
+
+def gone_on(self, vertices, states, sums, bits, at):
+    degree = int64(vertices[at].degree)
+    old = load(states[at])
+    new = old
+    if bits[at] != {nothing}:
+        new = made(collect(self, {vertex}, (turned(sums[at]),)))
+    return new, {score}
+
+
+def end(self, vertices, states, bits, floats, integers, at, new):
+    if bits[at] != {nothing}:
+        if {contributes}:
+            degree = int64(vertices[at].degree)
+            old = load(states[at])
+            if is_new(new, old):
+                contribute(floats, integers, aggregate(self, {vertex}, new))
+        store(states, at, new)
+
+
+def sending(self, state, vertices, at, may_signal):
+    return signal_of(self, state, int64(vertices[at].degree)) if may_signal else silence
+
+
 def signal_of(self, state, degree):
     if {has_no_edges}:
         return silence
@@ -119,20 +136,18 @@ def body_of(methods: Methods, numbers: Numbers, *, threshold: float, is_weighted
     is_sum = combiner == "sum"
     later = "Later({}, degree)" if is_sum else "Later({})"
     has_score = "signal_score" in methods.functions
-    begin = _BEGIN.format(
-        first="None, degree, None" if is_sum else "integers[0] + int64(vertex.external), None, None"
-    )
-    collect = _LATER.format(
+    collect = _LATER.format(signals="True" if is_sum else "score > threshold")
+    of_states = _of_record(record)
+    helpers = _HELPERS.format(
+        first="None, degree, None"
+        if is_sum
+        else "integers[0] + int64(vertex.external), None, None",
         vertex=later.format("old"),
         score="signal_score(self, Scored(new, degree, old))"
         if has_score
         else "float64(is_new(new, old))",
-        signals="True" if is_sum else "score > threshold",
         nothing=bits(silence_of(combiner, numbers.signal)),
         contributes=bool(methods.slots),
-    )
-    of_states = _of_record(record)
-    helpers = _HELPERS.format(
         source=later.format("state"),
         # The engine calls the kernel for every vertex, but only vertices with edges may signal.
         # Degrees are known only to sums without weights.
@@ -151,4 +166,4 @@ def body_of(methods: Methods, numbers: Numbers, *, threshold: float, is_weighted
     }
     words = 1 if record is None else record.padded().itemsize // 8
     has_padding = record is not None
-    return Body(begin, collect, "\n".join(calls), helpers, names, words, has_padding, all_act=True)
+    return Body(_BEGIN, collect, "\n".join(calls), helpers, names, words, has_padding, all_act=True)
