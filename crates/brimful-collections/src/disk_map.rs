@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brimful_store::Folder;
 
-use crate::bag::RecordBag;
+use crate::bag::{RecordBag, Records};
 use crate::by_range::Asked;
 use crate::error::{Error, Result};
 use crate::fields::u32_at;
@@ -390,9 +390,9 @@ impl DiskMap {
     /// # Errors
     /// Errors of `f`; `Error::Codec` if a chain is damaged.
     pub fn for_each(&self, mut f: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
-        let mut next = Some(0);
+        let (mut records, mut next) = (Records::default(), Some(0));
         while let Some(start) = next {
-            next = self.for_some(start, &mut f)?;
+            next = self.links_of(&mut records, start, &mut f)?;
         }
         Ok(())
     }
@@ -404,7 +404,16 @@ impl DiskMap {
         start: u64,
         mut f: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<Option<u64>> {
-        self.chains(start, |id, chain| {
+        self.links_of(&mut Records::default(), start, &mut f)
+    }
+
+    fn links_of(
+        &self,
+        records: &mut Records,
+        start: u64,
+        f: &mut impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        self.chains(records, start, |id, chain| {
             links(chain).try_for_each(|link| {
                 link.ok_or_else(|| self.broken(id)).and_then(|l| f(l.key, l.value))
             })
@@ -417,7 +426,7 @@ impl DiskMap {
         start: u64,
         mut f: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<Option<u64>> {
-        self.chains(start, |id, chain| {
+        self.chains(&mut Records::default(), start, |id, chain| {
             // A chain nearly always has one key; it has more only if hashes are equal.
             let mut seen: Vec<&[u8]> = Vec::new();
             for link in links(chain) {
@@ -432,14 +441,15 @@ impl DiskMap {
     }
 
     /// Passes the id and the bytes of each chain of one batch to `f`; returns the start of the next
-    /// batch.
+    /// batch. `records` has the memory of an earlier batch.
     fn chains(
         &self,
+        records: &mut Records,
         start: u64,
         mut f: impl FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<Option<u64>> {
         self.bag.options().resources.job.check()?;
-        let records = self.bag.fetch_next(start, self.bag.batch_len())?;
+        self.bag.fetch_next_into(records, start, self.bag.batch_len())?;
         for (index, id) in (0..records.len()).zip(start..) {
             records.get(index).map_or(Ok(()), |chain| f(id, chain))?;
         }

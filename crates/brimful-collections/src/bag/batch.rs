@@ -222,12 +222,12 @@ impl RecordBag {
         }
         let share = ids.len().div_ceil(self.options.resources.workers()).clamp(4096, MAX_IDS);
         if ids.len() <= share {
-            return Ok(vec![self.fetch_ids(ids, Wanted::All)?]);
+            return Ok(vec![self.fetch_new(ids, Wanted::All)?]);
         }
         self.options
             .resources
             .pool
-            .install(|| ids.par_chunks(share).map(|ids| self.fetch_ids(ids, Wanted::All)).collect())
+            .install(|| ids.par_chunks(share).map(|ids| self.fetch_new(ids, Wanted::All)).collect())
     }
 
     /// `count` records from `start` on, in order; a removed one is `None` in [`Records::get`], and
@@ -238,7 +238,7 @@ impl RecordBag {
     pub fn fetch_range(&self, start: u64, count: usize) -> Result<Records> {
         match start.checked_add(count as u64) {
             Some(end) if end <= self.len() => {
-                self.fetch_ids(&(start..end).collect::<Vec<_>>(), Wanted::Present)
+                self.fetch_new(&(start..end).collect::<Vec<_>>(), Wanted::Present)
             }
             _ => Err(Error::OutOfRange {
                 path: self.path().into(),
@@ -251,12 +251,24 @@ impl RecordBag {
     /// The records from `start` on that fit in a batch: at most `most`, and none only if `start` is
     /// the end. Removed records are as in [`RecordBag::fetch_range`].
     pub fn fetch_next(&self, start: u64, most: usize) -> Result<Records> {
+        let mut records = Records::default();
+        self.fetch_next_into(&mut records, start, most)?;
+        Ok(records)
+    }
+
+    /// Like [`RecordBag::fetch_next`], into the memory of an earlier batch.
+    pub(crate) fn fetch_next_into(
+        &self,
+        records: &mut Records,
+        start: u64,
+        most: usize,
+    ) -> Result<()> {
         let ids: Vec<u64> = (start..self.len().min(start.saturating_add(most as u64))).collect();
-        let records = self.fetch_share(&ids)?;
-        match ids.first() {
-            Some(first) if records.is_empty() => self.fetch_long(*first),
-            _ => Ok(records),
+        self.fetch_ids(records, &ids, Wanted::Some(self.share_bytes()))?;
+        if let Some(first) = ids.first().filter(|_| records.is_empty()) {
+            *records = self.fetch_long(*first)?;
         }
+        Ok(())
     }
 
     /// One record of any length, if it fits in the budget.
@@ -273,11 +285,21 @@ impl RecordBag {
     /// The first of the records `ids`: as many as fit in the share of a batch; none if the first is
     /// a span that does not fit.
     pub(crate) fn fetch_share(&self, ids: &[u64]) -> Result<Records> {
-        self.fetch_ids(ids, Wanted::Some(self.share_bytes()))
+        self.fetch_new(ids, Wanted::Some(self.share_bytes()))
     }
 
-    fn fetch_ids(&self, ids: &[u64], wanted: Wanted) -> Result<Records> {
-        let mut records = Records { bytes: Vec::new(), positions: vec![ABSENT; ids.len()] };
+    /// The records `ids` in memory of their own.
+    fn fetch_new(&self, ids: &[u64], wanted: Wanted) -> Result<Records> {
+        let mut records = Records::default();
+        self.fetch_ids(&mut records, ids, wanted)?;
+        Ok(records)
+    }
+
+    /// Replaces `records` by the records `ids`.
+    fn fetch_ids(&self, records: &mut Records, ids: &[u64], wanted: Wanted) -> Result<()> {
+        records.bytes.clear();
+        records.positions.clear();
+        records.positions.resize(ids.len(), ABSENT);
         let located = self.locate(ids)?;
         let max_bytes = if let Wanted::Some(bytes) = wanted { bytes } else { usize::MAX };
         let needs_all = wanted == Wanted::All;
@@ -340,7 +362,7 @@ impl RecordBag {
                 break;
             }
             self.options.resources.job.check()?;
-            if !self.makes_room(&mut records, index, id_of(index), max_bytes)? {
+            if !self.makes_room(records, index, id_of(index), max_bytes)? {
                 break;
             }
             match self.fetch(id_of(index), |record| records.set(index, record)) {
@@ -348,7 +370,7 @@ impl RecordBag {
                 other => other?,
             }
         }
-        Ok(records)
+        Ok(())
     }
 
     /// Shortens `records` until its record of `index`, which is `id` and not yet there, fits in
