@@ -48,6 +48,12 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// `all` changes of a file in `make nightly`, else a third.
+fn changes(all: usize) -> usize {
+    let is_nightly = std::env::var("BRIMFUL_MATRIX").is_ok_and(|matrix| matrix == "all");
+    if is_nightly { all } else { all / 3 }
+}
+
 /// All files of a folder.
 type Files = BTreeMap<String, Vec<u8>>;
 
