@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brimful as bf
+from brimful.tables import edge_columns
 from command import INPUT, USAGE, refuse, succeed
 
 TRADES = pa.table(
@@ -171,6 +172,64 @@ def test_inputs_that_cannot_be_read_again_are_refused(tmp_path: Path) -> None:
     said = refuse(INPUT, *refused, "--on-error", "skip", "--quiet")
     assert "cannot be joined" in said or "and the graph has 1" in said
     assert not (tmp_path / "g.brimful").exists()
+
+
+def test_the_second_pass_reads_text_as_the_import_did(tmp_path: Path) -> None:
+    """Other quotes than those of RFC 4180 belong to the ids, and so do comments after the header.
+
+    A name is no pattern: `e1.csv` is another file.
+    """
+    text = "# a, b\n\nsource,target,day\n'a',#b,01/02/2020\n#b,'a',\"\"\n'c',\"d,\ne\",\n"
+    path = tmp_path / "e[1].csv"
+    path.write_text(text)
+    (tmp_path / "e1.csv").write_text(text.replace("2020", "1999"))
+    with bf.read([path], edge_columns="day", source="source", target="target") as graph:
+        kept = pa.table(graph.edge_rows()).to_pydict().values()
+        ends = graph.to_arrow().to_pydict().values()
+    rows = sorted(zip(*kept, strict=True))
+    assert rows == [("#b", "'a'", ""), ("'a'", "#b", "01/02/2020"), ("'c'", "d,\ne", None)]
+    assert [row[:2] for row in rows] == sorted(zip(*ends, strict=True))
+
+
+def test_other_edges_in_the_second_pass_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their number is the same, so that only their ends or weights show it."""
+    path, again = tmp_path / "a.csv", tmp_path / "b.csv"
+    path.write_text("source,target,weight,year\n1,2,0.5,2020\n2,3,1,2021\n")
+    for text in ("source,target,weight,year\n1,2,0.5,2020\n2,4,1,2021\n", "{}"):
+        again.write_text(text.format("source,target,weight,year\n1,2,0.25,2020\n2,3,1,2021\n"))
+        rows = edge_columns.text_rows
+        with monkeypatch.context() as patch:
+            patch.setattr(edge_columns, "text_rows", lambda _, *more: rows([str(again)], *more))  # noqa: B023
+            with pytest.raises(bf.InputError, match="gives other ids or weights"):
+                bf.read([path], edge_columns="year")
+
+
+def test_weights_of_any_type_go_with_columns(tmp_path: Path) -> None:
+    """Rows that an import leaves out have no columns; integers become floats as in the graph."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(TRADES.set_column(2, "weight", pa.array([1, 2, None, 4, 5], pa.int32())), path)
+    with bf.read([path], edge_columns="year", on_error="skip") as graph:
+        rows = sorted_rows(pa.table(graph.edge_rows()))
+    assert rows == [(2, 5, 4.0, None), (2, 7, 2.0, 2021), (5, 5, 5.0, 2024), (7, 2, 1.0, 2020)]
+
+
+def test_every_file_has_the_columns(tmp_path: Path) -> None:
+    """A later file without one would get nulls."""
+    pq.write_table(TRADES, tmp_path / "1.parquet")
+    pq.write_table(TRADES.drop_columns(["kind"]), tmp_path / "2.parquet")
+    paths = sorted(tmp_path.iterdir())
+    with bf.read(paths, edge_columns="year") as graph:
+        assert graph.edges == 10
+    with pytest.raises(bf.UsageError, match=r"2\.parquet has no column kind, which .*1\.parquet"):
+        bf.read(paths, edge_columns="kind")
+    with pytest.raises(bf.UsageError, match="cannot be named Source"):
+        bf.read(paths, edge_columns="Source")
+    for number, start in enumerate(("", "# a comment\n")):
+        (tmp_path / f"{number}.csv").write_text(f"{start}source,target,year\n1,2,2020\n")
+    with pytest.raises(bf.UsageError, match="different numbers of lines before the header"):
+        bf.read(sorted(tmp_path.glob("*.csv")), edge_columns="year")
 
 
 def test_loops_that_are_dropped_take_their_columns_with_them() -> None:

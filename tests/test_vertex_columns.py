@@ -103,6 +103,45 @@ def test_the_command_line_imports_columns_from_files(tmp_path: Path, kind: str) 
     assert not [one for one in tmp_path.iterdir() if one.name.startswith(".")]
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_is_read_under_its_own_name(tmp_path: Path, kind: str) -> None:
+    """`people[1]` is no pattern for `people1`, and `year=1999` of a folder is no column."""
+    folder = tmp_path / "year=1999"
+    folder.mkdir()
+    for name, year in (("people1", 1), ("people[1]", 2)):
+        rows = pa.table({"id": [5], "year": [year]})
+        if kind == "csv":
+            pyarrow.csv.write_csv(rows, folder / f"{name}.csv")
+        else:
+            pq.write_table(rows, folder / f"{name}.parquet")
+    path = folder / f"people[1].{kind}"
+    with bf.read(EDGES, vertex_columns=path, on="id") as graph:
+        columns = pa.table(graph.vertex_rows()).to_pydict()
+    assert columns == {"vertex": [2, 5, 7, 9], "year": [None, 2, None, None]}
+
+
+def test_text_keeps_its_fields(tmp_path: Path) -> None:
+    """Only double quotes enclose a field, `""` is an empty text, and dates are not guessed."""
+    path = tmp_path / "people.csv"
+    text = "% people\n\nid,name,day,born\n2,'ann',01/02/2020,2020-01-02\n5,\"\",,\n7,,,\n"
+    path.write_text(text + '9,"o\'neil, ""z""",13/01/2020,\n')
+    with bf.read(EDGES, vertex_columns=path, on="id") as graph:
+        columns = pa.table(graph.vertex_rows()).to_pydict()
+    assert columns["name"] == ["'ann'", "", None, 'o\'neil, "z"']
+    assert columns["day"] == ["01/02/2020", None, None, "13/01/2020"]
+    assert columns["born"] == [datetime.date(2020, 1, 2), None, None, None]
+    # A title is no comment.
+    path.write_text("People\nid,name\n2,ann\n")
+    with pytest.raises(bf.UsageError, match=r"has no column id \(found: People\)"):
+        bf.read(EDGES, vertex_columns=path, on="id")
+    path.write_text("# a comment\n" * 100_000 + "id,name\n2,ann\n")
+    with pytest.raises(bf.InputError, match="more than 1 MiB of comments before its header"):
+        bf.read(EDGES, vertex_columns=path, on="id")
+    path.write_text('id,name\n2,"ann\n5,bob\n7,"cleo"\n9,dora\n')
+    with pytest.raises(bf.BrimfulError):
+        bf.read(EDGES, vertex_columns=path, on="id")
+
+
 def test_nothing_is_left_of_an_import_whose_columns_fail(tmp_path: Path) -> None:
     twice = pa.table({"vertex": [9, 5, 9], "age": [1, 2, 3]})
     with pytest.raises(bf.InputError, match=r"9 more than once \(rows 1 and 3\)"):

@@ -27,13 +27,14 @@ from brimful.tables.columns import (
 from brimful.tables.convert_out import edge_stream
 from brimful.tables.graph_xml import GraphXml
 from brimful.tables.joining import (
-    TEXT,
     connected,
     join_errors,
     join_memory,
     kept_types,
     rows_of,
     sql_name,
+    sql_path,
+    text_rows,
 )
 from brimful.wording import counted, did_you_mean
 
@@ -151,7 +152,8 @@ def check_edge_columns(inputs: object, names: Sequence[str], options: Mapping[st
             f"{type(inputs).__name__}"
         )
     for name in names:
-        if name in ENDS:
+        # SQL ignores the case of names.
+        if name.lower() in ENDS:
             raise UsageError(f"a column of edges cannot be named {name}; rename it")
 
 
@@ -181,7 +183,7 @@ def add_edge_columns(
         connected(join_memory(resources), resources.threads) as connection,
     ):
         with join_errors(name):
-            types = _view(connection, inputs, columns, graph.id_type, options)
+            types = _view(connection, inputs, columns, names, graph.id_type, options)
         present = [row[0] for row in connection.execute("DESCRIBE input").fetchall()]
         for column in [*ends, *names]:
             if column not in present:
@@ -195,10 +197,12 @@ def add_edge_columns(
             else f"{sql_name(column)}::DOUBLE AS weight"
             for end, column in zip(ENDS, ends, strict=False)
         ]
-        no_loops = " AND source <> target" if options["self_loops"] == "drop" else ""
+        # Rows that the import left out or dropped have no columns.
+        more = " AND source <> target" if options["self_loops"] == "drop" else ""
+        more += " AND isfinite(weight)" if columns["weight"] is not None else ""
         query = (
             f"SELECT * FROM (SELECT {', '.join([*taken, *map(sql_name, names)])} FROM input) "
-            f"WHERE source IS NOT NULL AND target IS NOT NULL{no_loops}"
+            f"WHERE source IS NOT NULL AND target IS NOT NULL{more}"
         )
         rows = write_sorted(connection, query, graph, names, types, name, new.path)
         if rows != graph.edges:
@@ -206,7 +210,34 @@ def add_edge_columns(
                 f"{name} gives {counted(rows, 'edge')} with columns, and the graph has "
                 f"{graph.edges:,}; remove rows that are not edges, or leave --edge-columns out"
             )
+        with join_errors(name):
+            _check_edges(connection, graph, name, new.path)
         new.publish(footer_bytes(new.path))
+
+
+def _check_edges(connection: Any, graph: _native.Graph, name: str, path: str) -> None:
+    """Refuse a table of columns whose edges are not those of the graph, by a sum of hashes.
+
+    Raises:
+        InputError: An edge has another end or another weight.
+    """
+    import pyarrow as pa
+
+    edges = pa.RecordBatchReader.from_stream(edge_stream(graph))
+    weight = ", weight" if "weight" in edges.schema.names else ""
+    ends = "source, target"
+    if not graph.directed:
+        ends = "least(source, target), greatest(source, target)"
+    connection.register("edges", edges)
+    sums = [
+        connection.execute(f"SELECT sum(hash({ends}{weight})::HUGEINT) FROM {rows}").fetchone()
+        for rows in ("edges", f"read_parquet({sql_path(path)}, hive_partitioning=false)")
+    ]
+    if sums[0] != sums[1]:
+        raise InputError(
+            f"{name} gives other ids or weights when it is read for its columns; write ids in one "
+            "way, without quotes, or leave --edge-columns out"
+        )
 
 
 def write_sorted(
@@ -227,8 +258,8 @@ def write_sorted(
     ends = pa.RecordBatchReader.from_stream(edge_stream(graph)).schema
     ordered = f"{query} ORDER BY ALL"
     with join_errors(name), rows_of(connection, ordered, name, _BATCH_ROWS) as reader:
-        value_schema = reader.schema if types is None else kept_types(name, types, reader.schema)
-        schema = pa.schema([*ends, *(value_schema.field(column) for column in names)])
+        values = pa.schema([reader.schema.field(column) for column in names])
+        schema = pa.schema([*ends, *(values if types is None else kept_types(name, types, values))])
 
         batches = (batch.cast(schema) for batch in reader)
         with writing_to(path):
@@ -255,10 +286,15 @@ def _view(
     connection: Any,
     inputs: Any,
     columns: Mapping[str, Any],
+    names: Sequence[str],
     id_type: str,
     options: Mapping[str, Any],
 ) -> pyarrow.Schema | None:
-    """Make the view `input`; return the types of its columns, None for text, which has none."""
+    """Make the view `input`; return the types of its columns, None for text, which has none.
+
+    Raises:
+        UsageError: A later file lacks a column of some `names`, or text has no header.
+    """
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -274,13 +310,20 @@ def _view(
         return reader.schema
     if kind in ("parquet", "arrow"):
         rows = ds.dataset(inputs, format="ipc" if kind == "arrow" else kind)
+        for file in rows.get_fragments():
+            # The columns are those of the first file; a later one would get nulls.
+            for name in names:
+                if name in rows.schema.names and name not in file.physical_schema.names:
+                    raise UsageError(
+                        f"{file.path} has no column {name}, which {inputs[0]} has; import the "
+                        "files separately, or leave the column out"
+                    )
         connection.register("input", rows)
         return rows.schema
     if not columns["header"]:
         raise UsageError("columns of edges are named by a header, and the input has none")
-    ids = "VARCHAR" if id_type == "string" else "BIGINT"
-    types = {columns[end]: ids for end in ("source", "target")}
-    connection.read_csv(
-        inputs, header=True, sep=columns["delimiter"], dtype=types, **TEXT
-    ).create_view("input")
+    kinds = {"string": "VARCHAR", "uint64": "UBIGINT"}
+    types = {columns[end]: kinds.get(id_type, "BIGINT") for end in ("source", "target")}
+    rows = text_rows(inputs, columns["delimiter"], types)
+    connection.execute(f"CREATE VIEW input AS FROM {rows}")
     return None

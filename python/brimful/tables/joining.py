@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -47,11 +48,15 @@ JOIN_BYTES = ARROW_RESERVE_BYTES + LOADED_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
 JOIN_RESERVE_BYTES = JOIN_BYTES + _RETAINED_BYTES
 #: Rows of a batch of the outcome; few, because rows may be long.
 _BATCH_ROWS = 8192
-#: Functions of DuckDB that read a file, by suffix.
-_READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
-#: Options of DuckDB for text: all rows decide the types of columns; the usual buffers, of 32 MB,
-#: leave no room for a join of the least memory.
-TEXT = {"sample_size": -1, "buffer_size": 8 << 20}
+#: Options of DuckDB for text, which is as docs/formats.md says (RFC 4180). All rows decide the
+#: types of columns, and a date is written YYYY-MM-DD: 01/02/2020 stays a string. The usual buffers,
+#: of 32 MB, leave no room for a join of the least memory.
+_TEXT = (
+    "header=true, quote='\"', escape='\"', comment='', allow_quoted_nulls=false, "
+    "hive_partitioning=false, dateformat='%Y-%m-%d', sample_size=-1, buffer_size=8388608"
+)
+#: The most bytes of comments before the header of a text.
+_COMMENT_BYTES = 1 << 20
 _MATCHED = "brimful matched"
 #: The id of a row of the table without a vertex.
 _UNMATCHED = "brimful unmatched"
@@ -114,7 +119,7 @@ class Join:
             if not os.path.isfile(self.name):
                 raise NotFoundError(f"there is no table at {self.name}; check the path")
             suffix = os.path.splitext(self.name.lower())[1]
-            if suffix not in (*_READERS, ".arrow", ".graphml", ".gexf"):
+            if suffix not in (".parquet", ".csv", ".tsv", ".arrow", ".graphml", ".gexf"):
                 raise UsageError(
                     f"a table to join is .parquet, .csv, .tsv or .arrow, and {self.name} ends in "
                     "none of them"
@@ -287,10 +292,12 @@ class Join:
             import pyarrow.parquet as pq
 
             self._types = pq.read_schema(self.name)
-        more = TEXT if suffix != ".parquet" else {}
-        options = "".join(f", {name}={value}" for name, value in more.items())
-        path = self.name.replace("'", "''")
-        connection.execute(f"CREATE VIEW added AS FROM {_READERS[suffix]}('{path}'{options})")
+            connection.execute(
+                f"CREATE VIEW added AS FROM read_parquet({sql_path(self.name)}, "
+                "hive_partitioning=false)"
+            )
+            return
+        connection.execute(f"CREATE VIEW added AS FROM {text_rows([self.name])}")
 
     def _check(self, connection: Any, own: Sequence[str], texts: bool) -> None:
         with self._errors():
@@ -492,6 +499,58 @@ def bytes_of_joins(count: int) -> int:
     pyarrow and DuckDB are not loaded yet. Each join leaves memory with the process.
     """
     return JOIN_BYTES + (count - 1) * LOADED_BYTES
+
+
+def text_rows(
+    paths: Sequence[str], delimiter: str | None = None, types: Mapping[str, str] | None = None
+) -> str:
+    """Return the function of SQL that reads CSV files with a header.
+
+    `delimiter` None: DuckDB detects it. `types` are those of some columns.
+
+    Raises:
+        UsageError: The files have different numbers of comment lines before the header.
+    """
+    skipped = {_comment_lines(path) for path in paths}
+    if len(skipped) > 1:
+        raise UsageError(
+            f"{paths[0]} and other inputs have different numbers of lines before the header; "
+            "remove the comments"
+        )
+    options = f"{_TEXT}, skip={skipped.pop()}"
+    if delimiter is not None:
+        options += f", sep={_sql_text(delimiter)}"
+    if types:
+        pairs = (f"{_sql_text(name)}: {_sql_text(kind)}" for name, kind in types.items())
+        options += f", types={{{', '.join(pairs)}}}"
+    return f"read_csv([{', '.join(map(sql_path, paths))}], {options})"
+
+
+def _comment_lines(path: str) -> int:
+    """Return the number of comments and blank lines before the header of a CSV file.
+
+    Raises:
+        InputError: The comments are too long.
+    """
+    import pyarrow as pa
+
+    with join_errors(path), pa.input_stream(path) as file:
+        start = file.read(_COMMENT_BYTES).removeprefix(b"\xef\xbb\xbf")
+    for number, line in enumerate(start.splitlines()):
+        if line and not line.startswith((b"#", b"%")):
+            return number
+    if len(start) == _COMMENT_BYTES:
+        raise InputError(f"{path} has more than 1 MiB of comments before its header; remove them")
+    return 0
+
+
+def sql_path(path: str) -> str:
+    """Return a path as a text of SQL that names this file alone: DuckDB expands patterns."""
+    return _sql_text(re.sub(r"[*?\[]", r"[\g<0>]", path))
+
+
+def _sql_text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def sql_name(column: str) -> str:
