@@ -105,7 +105,11 @@ GEXF = '<gexf><graph defaultedgetype="directed"><nodes/><edges>{}</edges></graph
         (GRAPHML.format('<edge source="a"/>'), "g.graphml:1: this <edge> has no target"),
         (GRAPHML.format("<node/>"), ":1: this <node> has no id"),
         (GRAPHML.format('<edge source="a" target="b" directed="false"/>'), "of both kinds"),
+        (GRAPHML.format('<edge source="a" target="b" directed="0"/>'), "of both kinds"),
         (GEXF.format('<edge source="a" target="b" type="undirected"/>'), "of both kinds"),
+        (GEXF.format('<edge source="a" target="b" type="Undirected"/>'), "of both kinds"),
+        (GEXF.format('<edge source="a" target="b" type="mutual"/>'), "edge as two arcs"),
+        (GEXF.replace('"directed"', '"mutual"'), ":1: expected directed or undirected edges"),
         (GRAPHML.format('<node id="a"><graph/></node>'), "graphs within a graph"),
         (GRAPHML.format("<hyperedge/>"), "has hyperedges"),
         (GRAPHML.format('<node id="a"><data key="d0">1</data></node>'), "that is not declared"),
@@ -133,6 +137,35 @@ def test_values_of_another_type_are_refused(tmp_path: Path) -> None:
             bf.InputError, match=f':1: this <node> has a wrong age: expected .*, found "{value}"'
         ):
             GraphXml(str(path)).nodes().read_all()
+
+
+def test_a_weight_is_one_plain_number(tmp_path: Path) -> None:
+    """Other attributes may be broken, or have a value for each time."""
+    key = '<key id="{0}" for="edge" attr.name="{0}" attr.type="double"/>'
+    start = f"<graphml>{key.format('weight')}{key.format('time')}"
+    nodes = '<graph edgedefault="Directed"><node id="a"/><node id="b"/>'
+    path = tmp_path / "g.graphml"
+
+    def write(*values: str) -> None:
+        data = "".join(f"<data {value}</data>" for value in values)
+        edge = f'<edge source="a" target="b" type="friend">{data}</edge>'
+        path.write_text(f"{start}{nodes}{edge}</graph></graphml>")
+
+    weight, time = 'key="weight">', 'key="time">'
+    for values, says in (
+        ([weight + "1_000"], 'a number, found "1_000"'),
+        ([weight + "\u0663"], 'a number, found "\u0663"'),
+        ([weight + "1", weight + "2"], "one value, found several"),
+    ):
+        write(*values)
+        with pytest.raises(bf.InputError, match=f"has a wrong weight: expected {says}"):
+            bf.read([path])
+    write(weight + " 2.5 ", time + "1", time + "x")
+    with bf.read([path]) as graph:
+        assert graph.directed
+        assert graph.neighbors("a", weights=True) == (["b"], [2.5])
+    with pytest.raises(bf.InputError, match="a wrong time: expected one value, found several"):
+        GraphXml(str(path)).edges().read_all()
 
 
 def test_the_choice_of_columns_is_that_of_the_file(tmp_path: Path) -> None:

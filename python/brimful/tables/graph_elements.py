@@ -43,7 +43,22 @@ _TYPES = {
 #: Attributes of GEXF that need no declaration: key, type, default value.
 OWN = ((" label", "string", None), (" weight", "float64", "1"))
 _OWN_KEYS = [(key.strip(), key) for key, _, _ in OWN]
+#: Whether edges have no direction, by the words of both formats.
+_UNDIRECTED = {
+    "directed": False,
+    "true": False,
+    "1": False,
+    "undirected": True,
+    "false": True,
+    "0": True,
+}
+#: The attributes that state the direction of all edges, and of one, by the root element.
+_DIRECTIONS = {"graphml": ("edgedefault", "directed"), "gexf": ("defaultedgetype", "type")}
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
+
+#: The value of an attribute that an element has more than once, as dynamic graphs do.
+_TWICE = "several values"
 
 
 class Element(NamedTuple):
@@ -71,12 +86,17 @@ class Attribute:
         Raises:
             ValueError: The text is not a value of this type; the message names the expected text.
         """
+        if text is _TWICE:
+            raise ValueError("expected one value, found several")
         if text is None:
             text = self.default
         if text is None or self.kind == "string":
             return text
         expected, read = _READ[self.kind]
         try:
+            # Python would read `_` and the digits of other scripts.
+            if "_" in text or not text.isascii():
+                raise ValueError
             return read(text.strip())
         except (KeyError, ValueError):
             raise ValueError(f'expected {expected}, found "{shortened(text)}"') from None
@@ -162,6 +182,7 @@ class _Parser:
         self._expat.EntityDeclHandler = self._entity
         self._bytes_since_tag = self._depth = 0
         self._has_graph = False
+        self._directions = _DIRECTIONS["graphml"]
         #: Tags without the namespace, and the meaning of their starts, by their whole names.
         self._tags: dict[str, tuple[str, Callable[..., None] | None]] = {}
         #: Nodes and edges that ended, and the one that has not.
@@ -220,11 +241,13 @@ class _Parser:
             raise self._wrong(
                 f"its elements are nested more than {_DEEPEST} deep; is it GraphML or GEXF?"
             )
-        if self._depth == 1 and tag not in ("graphml", "gexf"):
+        if self._depth == 1 and tag not in _DIRECTIONS:
             raise InputError(
                 f"{self._path} is neither GraphML nor GEXF: it begins with <{tag}>; name its "
                 "format with --format"
             )
+        if self._depth == 1:
+            self._directions = _DIRECTIONS[tag]
         if start is not None:
             start(self, tag, attributes)
 
@@ -245,8 +268,17 @@ class _Parser:
             raise self._wrong("there are graphs within a graph, or several; remove one")
         self._has_graph = True
         # By default the edges of GEXF have no direction.
-        kind = attributes.get("edgedefault") or attributes.get("defaultedgetype") or "undirected"
-        self._head.undirected = kind != "directed"
+        self._head.undirected = self._is_undirected(attributes.get(self._directions[0], "undirected"))
+
+    def _is_undirected(self, word: str) -> bool:
+        """Return whether a word says that edges have no direction."""
+        undirected = _UNDIRECTED.get(word.strip().lower())
+        if undirected is None:
+            raise self._wrong(
+                f'expected directed or undirected edges, found "{shortened(word)}"; write a mutual '
+                "edge as two arcs"
+            )
+        return undirected
 
     def _hyperedge(self, tag: str, attributes: dict[str, str]) -> None:
         raise self._wrong("the file has hyperedges; a graph needs edges with two ends")
@@ -286,18 +318,13 @@ class _Parser:
         if tag == "node":
             ends = [self._required(tag, attributes, "id")]
         else:
-            ends = [
-                self._required(tag, attributes, "source"),
-                self._required(tag, attributes, "target"),
-            ]
-        own = attributes.get("directed") or attributes.get("type")
-        if tag == "edge" and own is not None:
-            undirected = own in ("false", "undirected")
-            if undirected != self._head.undirected:
-                raise self._wrong(
-                    f"the file has edges of both kinds, such as from {shortened(ends[0])} to "
-                    f"{shortened(ends[1])}; write arcs, or edges without direction"
-                )
+            ends = [self._required(tag, given, "source"), self._required(tag, given, "target")]
+        own = attributes.get(self._directions[1])
+        if tag == "edge" and own is not None and self._is_undirected(own) != self._head.undirected:
+            raise self._wrong(
+                f"the file has edges of both kinds, such as from {shortened(ends[0])} to "
+                f"{shortened(ends[1])}; write arcs, or edges without direction"
+            )
         values: dict[str, str | None] = {}
         for attribute, key in _OWN_KEYS:
             if attribute in attributes:
@@ -344,7 +371,7 @@ class _Parser:
                 f"this <{self._element.kind}> has more than {_MOST_VALUES:,} values or "
                 f"{_MOST_CHARACTERS >> 20} Mi characters of them; remove some"
             )
-        self._element.values[key] = text
+        self._element.values[key] = _TWICE if key in self._element.values else text
 
 
 #: The meaning of the start of an element, by its tag.

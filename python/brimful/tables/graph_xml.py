@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
@@ -111,12 +111,13 @@ class GraphXml:
         )
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for batch in self.nodes():
+            for batch in self._reader("node", ["id"], self._head.nodes, only=()):
                 declared.add(batch.column(0).to_pylist())
                 nulls = [pa.nulls(batch.num_rows, one.type) for one in fields[1:]]
                 yield pa.RecordBatch.from_arrays([batch.column(0), *nulls], schema=schema)
-            for batch in self.edges():
-                yield batch.select(schema.names).cast(schema)
+            ends = [field.name for field in fields[:2]]
+            for batch in self._reader("edge", ends, self._head.edges, only=schema.names):
+                yield batch.cast(schema)
 
         ignored = [name for name in names if name != weight]
         columns = PickedColumns("source", "target", weight, ignored)
@@ -127,12 +128,18 @@ class GraphXml:
         return table
 
     def _reader(
-        self, kind: str, ends: list[str], declared: dict[str, Attribute]
+        self,
+        kind: str,
+        ends: list[str],
+        declared: dict[str, Attribute],
+        only: Sequence[str] | None = None,
     ) -> pyarrow.RecordBatchReader:
+        """Return a reader of elements with their attributes, or with those of some names `only`."""
         import pyarrow as pa
 
         # Keys after the first edge come too late for the schema.
-        attributes = dict(declared)
+        known = set(declared)
+        attributes = {key: one for key, one in declared.items() if only is None or one.name in only}
         names = [*ends, *(one.name for one in attributes.values())]
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
@@ -147,7 +154,7 @@ class GraphXml:
             columns: list[list[Any]] = [[] for _ in names]
             characters = 0
             for element in self._elements(kind):
-                row = self._row(element, attributes)
+                row = self._row(element, attributes, known)
                 for column, value in zip(columns, row, strict=True):
                     column.append(value)
                 characters += sum(len(value) for value in row if isinstance(value, str))
@@ -159,9 +166,14 @@ class GraphXml:
 
         return pa.RecordBatchReader.from_batches(schema, batches())
 
-    def _row(self, element: Element, attributes: dict[str, Attribute]) -> list[Any]:
-        """Return the ends of a node or an edge, and the values of its attributes."""
-        if unknown := element.values.keys() - attributes.keys():
+    def _row(
+        self, element: Element, attributes: dict[str, Attribute], known: set[str]
+    ) -> list[Any]:
+        """Return the ends of a node or an edge, and the values of its attributes.
+
+        Other attributes than those with `known` keys are refused.
+        """
+        if unknown := element.values.keys() - known:
             raise self._wrong(
                 element,
                 f"has an attribute {shortened(min(unknown).strip())} that is not declared, or not "
