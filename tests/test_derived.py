@@ -247,6 +247,15 @@ def test_ids_keep_their_type() -> None:
                 part.close()
 
 
+def test_labels_of_a_csv_file_stay_apart(tmp_path: Path) -> None:
+    """007 and 7 are two vertices, and so they are as labels."""
+    table = pa.table({"source": ["007", "7"], "target": ["x", "y"]})
+    with bf.Graph.from_arrow(table) as graph:
+        bf.connected_components(graph).write(tmp_path / "r.csv")
+        with graph.contract(bf.SavedResult(tmp_path / "r.csv")) as small:
+            assert list(small) == ["007", "7"]
+
+
 def test_groups_become_vertices(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with bf.Graph.open(path) as graph:
         with graph.contract(bf.connected_components(graph)) as small:

@@ -119,6 +119,8 @@ def test_line_ends_within_ids_are_no_ends_of_records(
         ([3, 2**64 - 1], [1.5, None]),
         ([1, 2, 3], [1, 2, 2.5]),
         ([1, 2], ["a", "b"]),
+        ([1, 2, 3], ["007", "7", "-07"]),
+        ([1, 2, 3], [0.25, 0, -0.5]),
     ],
 )
 def test_types_of_a_csv_file_are_those_of_all_rows(

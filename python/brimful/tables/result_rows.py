@@ -39,6 +39,8 @@ _SHOWN_ROWS = 1024
 _POSITION = "brimful position"
 #: Columns of vertex ids.
 _IDS = ("vertex", "source", "target")
+#: The beginning of a text of digits that is no number of a result.
+_NO_NUMBER = "^-?0[0-9]"
 
 
 def roles(names: Sequence[str]) -> tuple[list[str], str | None] | None:
@@ -256,10 +258,12 @@ def _files(path: str) -> list[str]:
 def _csv_types(table: ResultTable) -> dict[str, Any]:
     """Return the narrowest type of each column of texts that has all of its values.
 
-    Vertices are integers if all have the canonical form of integers; in a result with a value for
-    each vertex they must also ascend as numbers.
+    Digits after a leading zero are a text: the label 007 is not the label 7. Vertices are integers
+    if all have the canonical form of integers; in a result with a value for each vertex they must
+    also ascend as numbers.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     numbers = [pa.int64(), pa.uint64(), pa.float64()]
     ascend = table.schema.names[0] == "vertex"
@@ -268,6 +272,8 @@ def _csv_types(table: ResultTable) -> dict[str, Any]:
     for batch in table.batches():
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             fitting = [(kind, _cast(column, kind)) for kind in kinds[name]]
+            if pc.any(pc.match_substring_regex(column, _NO_NUMBER)).as_py():
+                fitting = []
             if name in _IDS:
                 fitting = [
                     (kind, ids if ids is not None and _are_written(ids, column) else None)
