@@ -145,6 +145,31 @@ def test_changes_of_the_graph_stay(url: str, tmp_path: Path) -> None:
         assert store[77] == 0.0
 
 
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_messages_to_all_edges_leave_before_the_edges_change(
+    url: str, mode: Any, tmp_path: Path
+) -> None:
+    class Leaves(bf.Pregel):
+        def initial_value(self, vertex: bf.Vertex) -> int:
+            return 0
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[int]) -> None:
+            vertex.value += sum(messages)
+            if vertex.superstep == 0 and vertex.id == 0:
+                vertex.send_to_all(1)
+                vertex.remove_edges(4)
+                vertex.add_edge(3)
+                vertex.send_to_all(10)
+            vertex.vote_to_halt()
+
+    graph = graph_at(tmp_path)
+    kept = bf.run(graph, Leaves(), mode=mode, store=url, keep=True)
+    plain = dict(bf.run(graph, Leaves(), mode=mode))
+    assert dict(kept) == plain == {0: 0, 1: 11, 2: 0, 3: 10, 4: 1}
+    with bf.VertexStore.open(url) as store:
+        assert store.edges(0) == [(1, 1.0), (3, 1.0)]
+
+
 def test_own_edges_are_kept_and_must_have_numbers(url: str, tmp_path: Path) -> None:
     class Sets(bf.Pregel):
         def __init__(self, value: Any) -> None:

@@ -12,6 +12,7 @@ from brimful.pregel.changes import (
     Edges,
     VertexChanges,
     VertexData,
+    addressed,
     changes_of,
     pairs,
     weighted_pairs,
@@ -125,6 +126,9 @@ class PregelAdapter(Program):
         own: list[Any] | None = None
         if new_edges is not None and self._keeps:
             own = weighted_pairs(new_edges)
+            # The native side replaces the edges before it sends.
+            kept: Edges = vertex.edges  # type: ignore[attr-defined]
+            computed._outbox = addressed(computed._outbox, kept)
         elif new_edges is not None:
             # Lists, not tuples: every serializer preserves lists.
             own = [list(edge) for edge in new_edges]

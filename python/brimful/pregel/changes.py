@@ -120,3 +120,12 @@ def weighted_pairs(edges: Iterable[tuple[Any, Any]]) -> list[tuple[int | str, fl
 def without(edges: Edges, target: Any) -> Edges:
     """Return the edges that lead elsewhere."""
     return [edge for edge in edges if edge[0] != target]
+
+
+def addressed(outbox: list[Any], edges: Edges) -> list[Any]:
+    """Return an outbox whose messages to all `edges`, with the target None, name each target."""
+    named: list[Any] = []
+    for target, message in zip(outbox[::2], outbox[1::2], strict=True):
+        for one in [target] if target is not None else [to for to, _ in edges]:
+            named += (one, message)
+    return named
