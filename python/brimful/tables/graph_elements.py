@@ -268,7 +268,9 @@ class _Parser:
             raise self._wrong("there are graphs within a graph, or several; remove one")
         self._has_graph = True
         # By default the edges of GEXF have no direction.
-        self._head.undirected = self._is_undirected(attributes.get(self._directions[0], "undirected"))
+        self._head.undirected = self._is_undirected(
+            attributes.get(self._directions[0], "undirected")
+        )
 
     def _is_undirected(self, word: str) -> bool:
         """Return whether a word says that edges have no direction."""
@@ -318,7 +320,10 @@ class _Parser:
         if tag == "node":
             ends = [self._required(tag, attributes, "id")]
         else:
-            ends = [self._required(tag, given, "source"), self._required(tag, given, "target")]
+            ends = [
+                self._required(tag, attributes, "source"),
+                self._required(tag, attributes, "target"),
+            ]
         own = attributes.get(self._directions[1])
         if tag == "edge" and own is not None and self._is_undirected(own) != self._head.undirected:
             raise self._wrong(
