@@ -193,6 +193,24 @@ def test_a_program_creates_ignores_or_refuses_vertices_that_do_not_exist(
         assert store.stats["store_figures"]["signals_undelivered"] == 2
 
 
+@pytest.mark.parametrize("delivery", ["combined", "each", "latest"])
+def test_no_vertex_is_created_without_a_signal(url: str, tmp_path: Path, delivery: str) -> None:
+    class Creating(Hops):
+        def create(self, id: Any) -> int:
+            return 99
+
+    Creating.delivery = delivery
+    if delivery != "combined":
+        Creating.combiner = None
+    with bf.VertexStore.create(url, graph_at(tmp_path)) as store:
+        before = dict(store.run(Creating()))
+        # The vertex is to collect again, and is gone before it does.
+        store.remove_edges(0, 4)
+        store.remove_vertex(4)
+        del before[4]
+        assert dict(store.run(Creating(), start="kept")) == before
+
+
 def test_changed_states_stay_and_signal(url: str, tmp_path: Path) -> None:
     graph = graph_at(tmp_path)
     with bf.VertexStore.create(url, graph) as store:

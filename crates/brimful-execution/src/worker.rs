@@ -146,6 +146,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         }
         let mailbox = element(&mut context.mailboxes, place, "mailbox")?;
         let Some(id) = mailbox.take(phase.program, incoming)? else { return Ok(None) };
+        let has_signals = !incoming.signals.is_empty();
         let store = element(stores, place, "store")?;
         let upcoming = |most| mailbox.upcoming(most);
         let collecting = &mut announced.collecting;
@@ -179,7 +180,8 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
             true => store.lend(&id, &mut collect),
             false => store.lend_without_edges(&id, &mut collect),
         }?;
-        if !is_there {
+        // A request to collect creates no vertex.
+        if !is_there && has_signals {
             let created = phase.program.create(&id);
             match created.map_err(|failure| Error::program(&id, "create", failure))? {
                 Some(state) => {
