@@ -329,6 +329,30 @@ def test_the_command_line_shows_no_password(
     assert "hidden" not in done.out + done.err
 
 
+def test_rocksdb_may_remove_a_file_while_its_size_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rocksdict")
+    from brimful.stores.rocksdb import RocksStore
+
+    class Removed:
+        def is_file(self) -> bool:
+            return True
+
+        def stat(self) -> None:
+            raise FileNotFoundError
+
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"12345")
+    store = RocksStore(Opening("rocksdb:x", 0, 1 << 20, tmp_path / "x"))
+    try:
+        monkeypatch.setattr(Path, "rglob", lambda self, pattern: iter([Removed(), kept]))
+        assert store.disk_bytes() == 5
+    finally:
+        monkeypatch.undo()
+        store.close()
+
+
 @pytest.mark.parametrize("scheme", ["rocksdb", "berkeleydb"])
 def test_a_full_disk_is_named_once(
     scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

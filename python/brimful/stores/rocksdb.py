@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from brimful.errors import MissingPackageError
@@ -98,7 +99,12 @@ class RocksStore(Store):
 
     def disk_bytes(self) -> int:
         """Return the bytes of its files."""
-        return sum(file.stat().st_size for file in self._path.rglob("*") if file.is_file())
+        total = 0
+        for file in self._path.rglob("*"):
+            # RocksDB removes files in the background.
+            with suppress(FileNotFoundError):
+                total += file.stat().st_size if file.is_file() else 0
+        return total
 
     def close(self) -> None:
         """Close the database."""
