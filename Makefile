@@ -126,7 +126,7 @@ test-networkx: $(VENV)/.dev build
 
 # Stores in databases, with real servers: part of `make test`.
 test-servers: $(VENV)/.dev build
-	$(BIN)/python -m pytest tests/test_databases.py
+	$(BIN)/python -m pytest tests/test_databases.py tests/test_documents_in_databases.py
 
 # Both languages side by side, once the package is built: tests in Python wait for processes, and
 # leave much of two cores idle. So does a build, beside which the tools are installed and check the

@@ -68,6 +68,13 @@ def test_own_stores_conform(url: str, tmp_path: Path) -> None:
     assert "vertices" in list(check_store(url.replace("PATH", str(tmp_path / "x"))))
 
 
+@pytest.mark.parametrize("options", ["cache=0", "deferred=0&cache=1M", "cache=auto"])
+def test_berkeley_db_conforms_with_its_options(options: str, tmp_path: Path) -> None:
+    pytest.importorskip("berkeleydb", reason="SKIPPED: berkeleydb is not installed")
+    url = f"berkeleydb:{tmp_path / 'x'}?{options}"
+    assert list(check_store(url))[-3:] == ["records", "vertices", "ids"]
+
+
 def test_every_algorithm_gives_the_answer_of_the_disk_path(graph: bf.Graph, url: str) -> None:
     runs = RUNS if url.startswith(("rocksdb", "berkeleydb")) else RUNS[::3]
     for algorithm, options in runs:

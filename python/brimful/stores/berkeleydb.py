@@ -1,9 +1,8 @@
 """Vertices in Berkeley DB: `berkeleydb:PATH?deferred=1&cache=64M`, a B-tree for each partition.
 
 With `deferred=1` (default) pages are written when the cache is full and at the end; with
-`deferred=0` after every batch. `cache` is the size of the cache of pages of all partitions
-together, 0 for the smallest one; default is the store's share of the budget. (*Making
-Signal/Collect Scale*, section 3.3.)
+`deferred=0` after every batch. `cache` is the size of the cache of pages of a partition, 0 for the
+smallest one; default is the share of the budget. (*Making Signal/Collect Scale*, section 3.3.)
 """
 
 from __future__ import annotations
@@ -47,7 +46,8 @@ class BerkeleyStore(Store):
             raise UsageError(f'deferred must be 0 or 1, not "{deferred}"')
         cache = opening.memory_bytes
         if "cache" in options:
-            cache = parse_budget(options["cache"] or "0") or 0
+            size = options["cache"]
+            cache = 0 if size == "0" else parse_budget(size) or cache
             if cache > opening.memory_bytes:
                 raise BudgetError(
                     f"a cache of {cache:,} bytes exceeds the {opening.memory_bytes:,} bytes that "
