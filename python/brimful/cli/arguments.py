@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 from collections.abc import Callable, Sequence
 
-from brimful.options.checks import number_of
+from brimful.options.checks import number_of, whole_number
 from brimful.sizes import MOST
 from brimful.wording import did_you_mean, shortened
-
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-
-
-def whole_number(text: str) -> int | None:
-    """Return the whole number that a text is; None if it is none, or has thousands of digits.
-
-    As `number_of`, it takes no other digits than 0 to 9 and no underscores.
-    """
-    digits = text.strip()
-    try:
-        return int(digits) if _INTEGER.fullmatch(digits) else None
-    except ValueError:  # Python's limit of digits.
-        return None
 
 
 def integer(least: int, most: int = MOST) -> Callable[[str], int]:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from brimful import catalog
 from brimful.catalog import algorithms
-from brimful.cli.arguments import whole_number
 from brimful.cli.options import add_options
 from brimful.errors import UsageError
-from brimful.options.checks import number_of
+from brimful.options.checks import number_of, whole_number
 from brimful.options.runs import (
     AskedOptions,
     PlaceOptions,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import re
 from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any, SupportsIndex, TypeGuard, cast
@@ -14,6 +15,7 @@ from brimful.wording import did_you_mean, either, printable, shortened
 
 #: The longest path that the system takes.
 _LONGEST_TEXT = 4096
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def is_real(value: object) -> TypeGuard[float]:
@@ -25,11 +27,20 @@ def is_real(value: object) -> TypeGuard[float]:
     )
 
 
-def number_of(text: str) -> float:
-    """Return the number that a text is, or NaN.
+def whole_number(text: str) -> int | None:
+    """Return the whole number that a text is; None if it is none, or has thousands of digits.
 
-    Unlike `float`, it takes no other digits than 0 to 9 and no underscores.
+    Unlike `int`, it takes no other digits than 0 to 9 and no underscores.
     """
+    digits = text.strip()
+    try:
+        return int(digits) if _INTEGER.fullmatch(digits) else None
+    except ValueError:  # Python's limit of digits.
+        return None
+
+
+def number_of(text: str) -> float:
+    """Return the number that a text is, or NaN; its digits are as in `whole_number`."""
     try:
         return math.nan if "_" in text or not text.isascii() else float(text)
     except ValueError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +17,7 @@ from typing import IO, Any, NamedTuple
 from xml.parsers import expat
 
 from brimful.errors import BrimfulError, InputError, StoreIoError
+from brimful.options.checks import number_of, whole_number
 from brimful.wording import shortened
 
 _READ_BYTES = 1 << 16
@@ -94,9 +96,6 @@ class Attribute:
             return text
         expected, read = _READ[self.kind]
         try:
-            # Python would read `_` and the digits of other scripts.
-            if "_" in text or not text.isascii():
-                raise ValueError
             return read(text.strip())
         except (KeyError, ValueError):
             raise ValueError(f'expected {expected}, found "{shortened(text)}"') from None
@@ -107,8 +106,15 @@ def _boolean(text: str) -> bool:
 
 
 def _integer(text: str, bits: int) -> int:
-    number = int(text)
-    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+    number = whole_number(text)
+    if number is None or not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise ValueError
+    return number
+
+
+def _float(text: str) -> float:
+    number = number_of(text)
+    if math.isnan(number) and text.lower() != "nan":
         raise ValueError
     return number
 
@@ -118,8 +124,8 @@ _READ: dict[str, tuple[str, Callable[[str], Any]]] = {
     "bool": ("true or false", _boolean),
     "int32": ("an integer of 32 bits", partial(_integer, bits=32)),
     "int64": ("an integer of 64 bits", partial(_integer, bits=64)),
-    "float32": ("a number", float),
-    "float64": ("a number", float),
+    "float32": ("a number", _float),
+    "float64": ("a number", _float),
 }
 
 
