@@ -91,7 +91,7 @@ def kept(methods: Iterable[FunctionType], *more: object) -> Kept | None:
 
 
 def _compiler() -> list[object]:
-    """Return what tells compilers apart: versions, the processor, and options of Numba.
+    """Return all that code depends on besides its program: compilers, processor, this package.
 
     Raises:
         ImportError: Numba is not installed.
@@ -105,7 +105,8 @@ def _compiler() -> list[object]:
     versions = [version, *(import_module(name).__version__ for name in ("llvmlite", "numpy"))]
     machine = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     options = sorted(one for one in os.environ.items() if one[0].startswith("NUMBA_"))
-    return [sys.implementation.cache_tag, *versions, *machine, options]
+    own = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return [sys.implementation.cache_tag, *versions, *machine, options, own]
 
 
 def _texts(function: FunctionType, known: dict[FunctionType, None]) -> Iterator[str]:

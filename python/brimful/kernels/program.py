@@ -8,7 +8,6 @@ that this cannot promise is refused before the run, with the method, the line an
 from __future__ import annotations
 
 import contextlib
-import inspect
 import linecache
 import logging
 import os
@@ -23,7 +22,7 @@ from brimful.catalog import cluster_of, open_store
 from brimful.errors import ProgramError
 from brimful.identity import identity_of
 from brimful.kernels.computing import Computing, computing_of
-from brimful.kernels.interface import ABI_VERSION, CONTEXT, VERTEX
+from brimful.kernels.interface import ABI_VERSION
 from brimful.kernels.methods import (
     Unfit,
     check_class,
@@ -487,16 +486,13 @@ def _compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Any, i
     Raises:
         Unfit: Numba is not installed, or cannot compile a method.
     """
-    from brimful.kernels import compute_template, frame, inference, machine_code, template
+    from brimful.kernels import machine_code
     from brimful.kernels.kept import KeptKernel, kept
 
-    of_kind = template if parts.computing is None else compute_template
-    sources = map(inspect.getsource, (frame, inference, machine_code, of_kind))
     fields = None if parts.record is None else parts.record.fields
     steps = parts.computing is not None and parts.computing.has_steps
     place = kept(
         parts.methods.values(),
-        *(ABI_VERSION, CONTEXT, VERTEX, *sources),
         *(parts.combiner, parts.along, parts.is_weighted, _threshold(program), parts.types),
         *(fields, parts.slots, steps),
     )
