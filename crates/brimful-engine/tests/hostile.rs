@@ -48,10 +48,9 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `all` changes of a file in `make nightly`, else a third.
-fn changes(all: usize) -> usize {
-    let is_nightly = std::env::var("BRIMFUL_MATRIX").is_ok_and(|matrix| matrix == "all");
-    if is_nightly { all } else { all / 3 }
+/// True in `make nightly`.
+fn is_nightly() -> bool {
+    std::env::var("BRIMFUL_MATRIX").is_ok_and(|matrix| matrix == "all")
 }
 
 /// All files of a folder.

@@ -2,7 +2,7 @@
 
 use brimful_store::ErrorKind;
 
-use super::{Case, Files, cases, changes, turn};
+use super::{Case, Files, cases, is_nightly, turn};
 
 /// A graph of `files` is refused when opened or by `verify`, and no run on it gives a different
 /// answer.
@@ -47,9 +47,9 @@ fn every_damaged_file_is_found_and_no_run_gives_another_answer() {
         for (file, bytes) in &case.files {
             let len = bytes.len();
             // All bytes of headers and trailers, and a sample of the rest.
-            let places =
-                (0..len).filter(|at| *at < 64 || at + 64 > len || at % 5 == 0 || len < 400);
-            for at in places.take(changes(700)) {
+            let step = if is_nightly() { 5 } else { 15 };
+            let is_place = |at: &usize| *at < 64 || at + 64 > len || at % step == 0;
+            for at in (0..len).filter(|at| is_place(at) || is_nightly() && len < 400).take(700) {
                 mutations +=
                     with(case, file, &format!("bit flipped at {at}"), |b| b[at] ^= 1 << (at % 8));
             }
