@@ -12,14 +12,13 @@ def is_special(path: str) -> bool:
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-def refuse_special(path: str, what: str) -> None:
-    """Refuse a pipe or a device as `what`; to open it would wait for the writer of a pipe.
+def refuse_special(path: str, use: str) -> None:
+    """Refuse a pipe or a device for a use: the opening of a pipe would wait for its writer.
 
     Raises:
-        InputError: It is one.
+        InputError: The path is a pipe, a device or a socket.
     """
     if is_special(path):
         raise InputError(
-            f"{path} is not a regular file, and {what} needs random access; write it to a file "
-            "first"
+            f"{path} is not a regular file, and {use} needs random access; write it to a file first"
         )
