@@ -1,9 +1,13 @@
-"""Programs of numbers that Numba compiles."""
+"""Programs of numbers that Numba compiles, and a graph for them."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 import brimful as bf
 
@@ -124,3 +128,16 @@ class Flow(bf.Program):
 
     def collect(self, vertex: Any, signals: Any) -> Any:
         return 1.0
+
+
+def random_graph(folder: Path) -> bf.Graph:
+    """Return 600 vertices, some of them isolated, with self-loops and parallel edges."""
+    random = np.random.default_rng(3)
+    source, target = random.integers(-9, 500, 1500), random.integers(-9, 500, 1500)
+    table = pa.table(
+        {"source": source, "target": target, "weight": random.integers(1, 9, 1500) / 4}
+    )
+    edges = folder / "edges.csv"
+    rows = zip(*(table[name].to_pylist() for name in table.column_names), strict=True)
+    edges.write_text("source,target,weight\n" + "".join(f"{s},{t},{w}\n" for s, t, w in rows))
+    return bf.read(str(edges))

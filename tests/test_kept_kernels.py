@@ -1,0 +1,228 @@
+"""Compiled code is kept on disk until anything in it changes, and loaded without Numba."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import brimful as bf
+from brimful.kernels import frame
+from brimful.kernels.kept import Kept, KeptKernel
+from brimful.kernels.machine_code import MachineCode
+from brimful.kernels.numbers import Numbers
+from compiled_programs import Distances, random_graph
+from plans import with_nightly
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
+    return random_graph(tmp_path_factory.mktemp("kept"))
+
+
+#: The beginning of a program; the value of its last method follows.
+LEAST = """class Least(bf.Program):
+    delivery, combiner = "combined", "min"
+    def initial_state(self, vertex):
+        return vertex.id + SHIFT
+    def signal(self, source, target, weight):
+        return source.state
+    def collect(self, vertex, signals):
+"""
+
+#: A program whose helper and constant are those of the environment.
+KEPT = """
+import json, os
+import brimful as bf
+import numba
+from numba.core import event
+
+SHIFT = int(os.environ["SHIFT"])
+
+@numba.njit
+def helped(state):
+    return {helped}
+
+{least}        return helped(min(vertex.state, signals[0]))
+
+with event.install_recorder("numba:compile") as compiled:
+    found = bf.run({graph!r}, Least(), compile="numba", max_supersteps=1)
+print(json.dumps([len(compiled.buffer), sorted(found.values())[:3]]))
+"""
+
+
+@pytest.mark.parametrize(
+    "change", with_nightly([(0, "state + 5", [-7, -4, -4])], [(5, "state", [-4, -4, -4])])
+)
+def test_compiled_code_is_kept_until_anything_in_it_changes(
+    graph: bf.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[Any, ...]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    program = tmp_path / "least.py"
+
+    def ran(shift: int, helped: str = "state") -> tuple[bool, list[int]]:
+        program.write_text(KEPT.format(least=LEAST, helped=helped, graph=graph.path))
+        monkeypatch.setenv("SHIFT", str(shift))
+        done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+        compilations, least = json.loads(done.stdout)
+        return compilations > 0, least
+
+    assert ran(0) == (True, [-9, -9, -9])
+    assert ran(0) == (False, [-9, -9, -9])
+    shift, helped, least = change
+    assert ran(shift, helped) == (True, least)
+
+
+#: A program that does not import Numba; its constant is that of the environment.
+PLAIN = """
+import json, os, sys
+import brimful as bf
+
+SHIFT = int(os.environ["SHIFT"])
+
+{least}        return {collected}
+
+found = bf.run({graph!r}, Least(), compile="numba", max_supersteps=1)
+print(json.dumps(["numba" in sys.modules, sorted(found.values())[:3]]))
+"""
+
+
+def test_kept_code_runs_without_numba(
+    graph: bf.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def ran(module: str, shift: int = 0, *, more: str = "") -> tuple[bool, list[int]]:
+        collected = f"min(vertex.state, signals[0]){more}"
+        (tmp_path / module).write_text(
+            PLAIN.format(least=LEAST, collected=collected, graph=graph.path)
+        )
+        monkeypatch.setenv("SHIFT", str(shift))
+        done = subprocess.run(
+            [sys.executable, module], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        has_numba, least = json.loads(done.stdout)
+        return has_numba, least
+
+    assert ran("first.py") == (True, [-9, -9, -9])
+    assert ran("first.py") == (False, [-9, -9, -9])
+    assert ran("second.py") == (False, [-9, -9, -9])
+    assert ran("second.py", shift=5) == (True, [-4, -4, -4])
+    assert ran("second.py", more=" - 2") == (True, [-11, -11, -11])
+
+
+def kernel_files() -> list[Path]:
+    return list(Path(os.environ["XDG_CACHE_HOME"], "brimful", "kernels").iterdir())
+
+
+@pytest.fixture
+def compilations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list to which each compilation adds; no code is kept at first."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found: list[str] = []
+    compile_kernel = frame.compile_kernel
+
+    def noted(source: str, *others: Any) -> Any:
+        found.append(source)
+        return compile_kernel(source, *others)
+
+    monkeypatch.setattr(frame, "compile_kernel", noted)
+    return found
+
+
+def test_damaged_and_foreign_code_is_compiled_again(
+    graph: bf.Graph, compilations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def values() -> dict[Any, Any]:
+        return dict(bf.run(graph, Distances(7), compile="numba"))
+
+    known = values()
+    [file] = kernel_files()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-9] + b"." + whole[-8:])
+    assert values() == known and len(compilations) == 2
+    assert values() == known and len(compilations) == 2
+    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    assert values() == known and len(compilations) == 3
+
+
+def test_each_byte_of_kept_code_is_checked(tmp_path: Path) -> None:
+    place = Kept(tmp_path, "key")
+    kernel = KeptKernel(Numbers("float64", "int64"), 1, MachineCode(("a", "b"), b"co\nde"))
+    assert place.found() is None
+    place.keep(kernel)
+    assert place.found() == kernel
+    [file] = tmp_path.iterdir()
+    whole = file.read_bytes()
+    for at in range(len(whole)):
+        for data in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]):
+            file.write_bytes(data)
+            assert place.found() is None
+
+
+def test_code_that_cannot_be_linked_is_compiled_again(
+    graph: bf.Graph, compilations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = dict(bf.run(graph, Distances(7), compile="numba"))
+    found = Kept.found
+    unlinked: list[dict[str, Any]] = [
+        {"helpers": ("no_function_of_numba",)},
+        {"data": b"no object file"},
+    ]
+    for number, parts in enumerate(unlinked):
+
+        def changed(place: Kept, parts: dict[str, Any] = parts) -> KeptKernel | None:
+            kernel = found(place)
+            assert kernel is not None
+            return kernel._replace(code=kernel.code._replace(**parts))
+
+        monkeypatch.setattr(Kept, "found", changed)
+        assert dict(bf.run(graph, Distances(7), compile="numba")) == known
+        assert len(compilations) == number + 2
+
+
+def test_arrays_in_methods_are_kept_and_calls_of_python_are_not(
+    graph: bf.Graph, compilations: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Allocates(Distances):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            both = np.empty(2)
+            both[0], both[1] = vertex.state, signals[0]
+            return both.min()
+
+    class Prints(Distances):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            if signals[0] == 1:
+                print("a length of", signals[0])
+            return min(vertex.state, signals[0])
+
+    known = dict(bf.run(graph, Distances(7), compile="never"))
+    for program, most in ((Allocates(7), 1), (Prints(7), 2)):
+        compilations.clear()
+        for _ in range(2):
+            assert dict(bf.run(graph, program, compile="numba")) == known
+        assert len(compilations) == most
+        assert len(kernel_files()) == 1
+    neighbors = sum(length == 1 for length in known.values())
+    assert capfd.readouterr().out == 2 * neighbors * "a length of 1.0\n"
+
+
+def test_a_cache_that_cannot_be_written_stops_nothing(
+    graph: bf.Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: Any
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("brimful.kernels.kept._write", full)
+    found = bf.run(graph, Distances(7), on="shards")
+    assert dict(found) == dict(bf.run(graph, Distances(7)))
+    assert "compiled code is not kept: [Errno 28] No space left on device" in caplog.text
