@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from brimful.tables.joining import join_errors
 from command import BRIMFUL, INTERRUPTED, assert_one_sentence, names_below, succeed
 
 #: What the product promises is one second; a loaded machine gets some more.
@@ -266,9 +265,49 @@ def test_an_interruption_while_pyarrow_loads_pandas_is_heard(tmp_path: Path) -> 
     assert (done.returncode, done.stderr.strip()) == (INTERRUPTED, "brimful: interrupted")
 
 
-def test_an_interruption_of_duckdb_is_no_error() -> None:
-    """DuckDB drops the exception of a signal handler, and raises another one."""
-    with pytest.raises(KeyboardInterrupt), join_errors("rows"):
-        raise RuntimeError("Query interrupted")
-    with pytest.raises(RuntimeError, match="another"), join_errors("rows"):
-        raise RuntimeError("another")
+#: A query of DuckDB on two threads, and a signal during it; the argument is `execute` or `reader`.
+_QUERY = """
+import signal, sys, time
+import duckdb
+from brimful.tables.connection import Connection
+from brimful.tables.joining import join_errors
+
+class Interrupted(KeyboardInterrupt):
+    pass
+
+def interrupt(number, frame):
+    raise Interrupted
+
+signal.signal(signal.SIGALRM, interrupt)
+rows = "range(20000) a, range(20000) b order by x"
+query = f"select (a.range * 7919 + b.range) % 1000003 as x from {rows}"
+with Connection(duckdb.connect(config={"threads": 2})) as connection:
+    for _ in range(3):
+        start = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try:
+            with join_errors("rows"):
+                if sys.argv[1] == "execute":
+                    connection.execute(f"create or replace table rows as {query}")
+                else:
+                    connection.reader(query, 1000)
+        except Interrupted:
+            print(time.monotonic() - start - 0.2)
+    assert connection.execute("select 1").fetchall() == [(1,)]
+assert signal.getsignal(signal.SIGALRM) is interrupt
+"""
+
+
+@pytest.mark.parametrize("call", ["execute", "reader"])
+def test_a_query_of_duckdb_is_interrupted(call: str) -> None:
+    """DuckDB would wait for its threads for ever if the handler raised during the query."""
+    done = subprocess.run(
+        [sys.executable, "-c", _QUERY, call],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) == 3
+    assert all(float(seconds) < PATIENCE_SECONDS for seconds in done.stdout.split())

@@ -24,6 +24,7 @@ from brimful.tables.columns import (
     footer_bytes,
     schema_of,
 )
+from brimful.tables.connection import Connection
 from brimful.tables.convert_out import edge_stream
 from brimful.tables.graph_xml import GraphXml
 from brimful.tables.joining import (
@@ -215,7 +216,7 @@ def add_edge_columns(
         new.publish(footer_bytes(new.path))
 
 
-def _check_edges(connection: Any, graph: _native.Graph, name: str, path: str) -> None:
+def _check_edges(connection: Connection, graph: _native.Graph, name: str, path: str) -> None:
     """Refuse a table of columns whose edges are not those of the graph, by a sum of hashes.
 
     Raises:
@@ -241,7 +242,7 @@ def _check_edges(connection: Any, graph: _native.Graph, name: str, path: str) ->
 
 
 def write_sorted(
-    connection: Any,
+    connection: Connection,
     query: str,
     graph: _native.Graph,
     names: Sequence[str],
@@ -283,7 +284,7 @@ def staged_edges(path: str, graph: _native.Graph) -> pyarrow.RecordBatchReader:
 
 
 def _view(
-    connection: Any,
+    connection: Connection,
     inputs: Any,
     columns: Mapping[str, Any],
     names: Sequence[str],

@@ -23,6 +23,7 @@ from brimful.io.regular import refuse_special
 from brimful.memory import too_small
 from brimful.options.checks import text
 from brimful.tables.arrow import load_pandas
+from brimful.tables.connection import Connection
 from brimful.tables.convert_out import require, require_installed
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.wording import counted, did_you_mean, rows_shown, shortened
@@ -256,7 +257,7 @@ class Join:
         return [row for (row,) in rows]
 
     @contextlib.contextmanager
-    def _connected(self, memory: int, threads: int | None) -> Iterator[Any]:
+    def _connected(self, memory: int, threads: int | None) -> Iterator[Connection]:
         """Yield a connection with a memory limit and the table as the view `added`."""
         with connected(memory, threads) as connection:
             with self._errors():
@@ -271,7 +272,7 @@ class Join:
                     self._view(connection)
             yield connection
 
-    def _view(self, connection: Any) -> None:
+    def _view(self, connection: Connection) -> None:
         """Make the view `added` of a file."""
         suffix = os.path.splitext(self.name.lower())[1]
         if suffix in (".graphml", ".gexf"):
@@ -299,7 +300,7 @@ class Join:
             return
         connection.execute(f"CREATE VIEW added AS FROM {text_rows([self.name])}")
 
-    def _check(self, connection: Any, own: Sequence[str], texts: bool) -> None:
+    def _check(self, connection: Connection, own: Sequence[str], texts: bool) -> None:
         with self._errors():
             described = connection.execute("DESCRIBE added").fetchall()
         kinds = {str(name): str(kind) for name, kind, *_ in described}
@@ -341,7 +342,7 @@ class Join:
 
 
 @contextlib.contextmanager
-def connected(memory: int, threads: int | None) -> Iterator[Any]:
+def connected(memory: int, threads: int | None) -> Iterator[Connection]:
     """Yield a connection of DuckDB with a memory limit, which spills to its own folder.
 
     Raises:
@@ -361,8 +362,7 @@ def connected(memory: int, threads: int | None) -> Iterator[Any]:
             # Insertion order is not needed: the query sorts the outcome.
             "preserve_insertion_order": "false",
         }
-        connection = duckdb.connect(config=settings)
-        stack.callback(connection.close)
+        connection = stack.enter_context(Connection(duckdb.connect(config=settings)))
         # DuckDB would print a progress bar on standard output.
         connection.execute("SET enable_progress_bar = false")
         yield connection
@@ -370,7 +370,7 @@ def connected(memory: int, threads: int | None) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def rows_of(
-    connection: Any, query: str, name: str, batch_rows: int
+    connection: Connection, query: str, name: str, batch_rows: int
 ) -> Iterator[pyarrow.RecordBatchReader]:
     """Yield a reader of the rows of a query on a connection, about the table `name`.
 
@@ -381,7 +381,7 @@ def rows_of(
         InputError, BudgetError, StoreIoError: As `join_errors`.
     """
     with join_errors(name):
-        reader = connection.sql(query).to_arrow_reader(batch_rows)
+        reader = connection.reader(query, batch_rows)
     with reader:
         yield reader
 
@@ -391,13 +391,15 @@ def join_errors(name: str) -> Iterator[None]:
     """Turn the errors of DuckDB and of Arrow into brimful's, about the table `name`.
 
     Raises:
-        KeyboardInterrupt: A signal interrupted a query.
+        KeyboardInterrupt: A signal interrupted a query, and its handler raised nothing.
     """
     import duckdb
     import pyarrow as pa
 
     try:
         yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
     except (duckdb.Error, pa.ArrowException) as error:
         sentence = " ".join(str(error).split())
         if "No space left" in sentence:
@@ -407,11 +409,6 @@ def join_errors(name: str) -> Iterator[None]:
                 f"the memory budget is too small to join {name}; give a larger one"
             ) from None
         raise InputError(f"{name} cannot be joined: {sentence}") from None
-    except RuntimeError as error:
-        # DuckDB drops the exception of a signal handler.
-        if str(error) != "Query interrupted":
-            raise
-        raise KeyboardInterrupt from None
 
 
 def write_joined(
