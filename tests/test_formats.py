@@ -162,6 +162,73 @@ def test_graphalytics_edges_weights_and_adjacency_agree(data: Path, tmp_path: Pa
     assert edges_of(tmp_path / "i.brimful") == [edge[:2] for edge in expected]
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "place"),
+    [
+        ("1,2,3,7\n2,,,9\n", ["--source", 1, "--target", 2, "--weight", 4], "2:5"),
+        ("1\t2\t3\n2\t\t9\n", ["--source", 1, "--target", 3], "2:4"),
+        ("1\t2\t3\n\t2\t9\n", ["--source", 1, "--target", 2], "2:2"),
+        ("1,2\n1, ,3\n", [], "2:5"),
+        ("1,2\n\n ,2 3\n", [], "3:3"),
+        ("a,b\nb,,c\n", ["--ids", "string", "--no-header"], "2:4"),
+        ("a,b\n,b,c\n", ["--ids", "string", "--no-header"], "2:2"),
+        (",source,target,label\n0,1,2,7\n", ["--source", "source", "--target", "target"], "1:2"),
+    ],
+)
+def test_an_empty_column_moves_no_word(
+    tmp_path: Path, text: str, options: list[object], place: str
+) -> None:
+    source = write(tmp_path, "e.txt", text)
+    sentence = refuse(INPUT, "import", source, tmp_path / "g.brimful", *options, "--quiet")
+    assert f"e.txt:{place}: expected" in sentence and "--format csv" in sentence
+
+
+def test_empty_columns_at_the_end_are_ignored(tmp_path: Path) -> None:
+    source = write(tmp_path, "e.txt", "1,2,,\r\n  2 , 3,\r\n,,,\r\n3\t\t1\r\n4 5")
+    succeed("import", source, tmp_path / "g.brimful", "--quiet")
+    assert edges_of(tmp_path / "g.brimful") == [(1, 2), (2, 3), (3, 1), (4, 5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("e.txt", "1 2\r3 4\r", "1:4"),
+        ("e.txt", "# a\r1 2\r3 4\n", "1:4"),
+        ("e.txt", "1 2\n3 4\n# a\r5 6\n7 8\n", "3:4"),
+        ("e.adj", "1 2 3\r2 3\n", "1:6"),
+    ],
+)
+def test_line_ends_of_a_carriage_return_alone_are_refused(
+    tmp_path: Path, name: str, text: str, place: str
+) -> None:
+    source = write(tmp_path, name, text)
+    format = "adjacency-ids" if name == "e.adj" else "edgelist"
+    options = ["--format", format, "--on-error", "skip", "--quiet"]
+    sentence = refuse(INPUT, "import", source, tmp_path / "g.brimful", *options)
+    assert f"{name}:{place}: expected a line end of LF or CRLF" in sentence
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "found"),
+    [
+        ("g.v", "1\n2\n", "expected 3 vertices, as the properties say, found 2"),
+        ("g.e", "1 2\n", "expected 2 edges, as the properties say, found 1"),
+        ("g.e", "", "expected 2 edges, as the properties say, found 0"),
+        ("g.v", "1\r2\r3\r", "expected a line end of LF or CRLF"),
+    ],
+)
+def test_files_of_graphalytics_have_the_counts_of_the_properties(
+    tmp_path: Path, file: str, text: str, found: str
+) -> None:
+    write(tmp_path, "g.v", "1\n2\n3\n")
+    write(tmp_path, "g.e", "1 2\n2 3\n")
+    write(tmp_path, "g.properties", "graph.g.meta.vertices 3\ngraph.g.meta.\\\n   edges: 2\n")
+    succeed("import", tmp_path / "g.e", tmp_path / "g.brimful", "--quiet")
+    write(tmp_path, file, text)
+    sentence = refuse(INPUT, "import", tmp_path / "g.e", tmp_path / "h.brimful", "--quiet")
+    assert file in sentence and found in sentence
+
+
 def graphalytics(folder: Path, properties: str | None) -> None:
     # Vertex 2**63 + 5 has no edge; ids are sparse, so that none of them fits a bitmap.
     (folder / "g.v").write_text(f"{2**63 + 5}\n10\n20\n30\n77\n{2**63}\n")

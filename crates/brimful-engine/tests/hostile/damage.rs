@@ -48,7 +48,7 @@ fn every_damaged_file_is_found_and_no_run_gives_another_answer() {
             let len = bytes.len();
             // All bytes of headers and trailers, and a sample of the rest.
             let step = if is_nightly() { 5 } else { 15 };
-            let is_place = |at: &usize| *at < 64 || at + 64 > len || at % step == 0;
+            let is_place = |at: &usize| *at < 64 || at + 64 > len || at.is_multiple_of(step);
             for at in (0..len).filter(|at| is_place(at) || is_nightly() && len < 400).take(700) {
                 mutations +=
                     with(case, file, &format!("bit flipped at {at}"), |b| b[at] ^= 1 << (at % 8));

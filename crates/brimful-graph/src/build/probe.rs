@@ -105,7 +105,7 @@ fn probe_each<T>(
 
 fn probe_texts(files: &[TextFile], options: &ImportOptions) -> Result<Option<InputEstimate>> {
     // The edges of a Graphalytics graph are in its other file.
-    let files = files.iter().filter(|file| file.format != TextFormat::Vertices);
+    let files = files.iter().filter(|file| !matches!(file.format, TextFormat::Vertices(_)));
     probe_each(files, |file| probe_text(file, options))
 }
 
@@ -121,7 +121,7 @@ fn length_of(path: &Path) -> Option<u64> {
 
 fn probe_text(file: &TextFile, options: &ImportOptions) -> Result<Option<InputEstimate>> {
     if let TextFormat::Graphalytics(said) = file.format
-        && let Some((vertices, edges)) = said.counts
+        && let (Some(vertices), Some(edges)) = (said.vertices, said.edges)
     {
         let ((undirected, weighted), largest) = (said.kind(), vertices.saturating_sub(1));
         return Ok(Some(InputEstimate { edges, largest, weighted, undirected }));
@@ -149,7 +149,7 @@ fn probe_text(file: &TextFile, options: &ImportOptions) -> Result<Option<InputEs
 /// The number of edges that a header states.
 fn edges_stated(body: &Body) -> Option<u64> {
     match body.claim? {
-        Claim::Entries(edges) | Claim::Mirrored(edges) => Some(edges),
+        Claim::Entries(edges) | Claim::Lines(edges) | Claim::Mirrored(edges) => Some(edges),
         Claim::Declared(said) => Some(said.edges),
         // Every entry of a list is an arc, and the header is taken to count pairs of arcs.
         Claim::Arcs(pairs) => Some(pairs.saturating_mul(2)),

@@ -31,6 +31,7 @@ mod mtx;
 mod named;
 pub mod parse;
 pub(crate) mod parser;
+mod properties;
 pub(crate) mod reader;
 pub(crate) mod records;
 pub mod webgraph;
@@ -68,8 +69,8 @@ pub enum TextFormat {
     Jlg,
     /// An edge file of Graphalytics.
     Graphalytics(graphalytics::EdgeFile),
-    /// A vertex file of Graphalytics.
-    Vertices,
+    /// A vertex file of Graphalytics, and the number of its vertices if it is stated.
+    Vertices(Option<u64>),
 }
 
 impl TextFormat {
@@ -125,7 +126,7 @@ impl TextFormat {
                 | Self::EdgeList
                 | Self::Delimited(_)
                 | Self::Graphalytics(_)
-                | Self::Vertices
+                | Self::Vertices(_)
         )
     }
 
@@ -142,7 +143,7 @@ impl TextFormat {
             Self::Adjacency => "adjacency",
             Self::AdjacencyIds => "adjacency-ids",
             Self::Jlg => "jlg",
-            Self::Graphalytics(_) | Self::Vertices => "graphalytics",
+            Self::Graphalytics(_) | Self::Vertices(_) => "graphalytics",
         }
     }
 
@@ -160,7 +161,7 @@ impl TextFormat {
             Self::Jlg => jlg::header(line),
             Self::Graphalytics(file) => graphalytics::header(line, file, draft),
             // The reader examines the beginning of a table as a whole.
-            Self::Delimited(_) | Self::AdjacencyIds | Self::Vertices => {
+            Self::Delimited(_) | Self::AdjacencyIds | Self::Vertices(_) => {
                 Ok(self.without_header(draft.names).map_or(Step::Skip, Step::Data))
             }
         }
@@ -170,7 +171,10 @@ impl TextFormat {
     fn without_header(self, names: bool) -> Option<Body> {
         match self {
             Self::AdjacencyIds => Some(adjacency::with_ids(names)),
-            Self::Vertices => Some(Body::new(Shape::Vertices)),
+            Self::Vertices(claimed) => {
+                let claim = claimed.map(Claim::Lines);
+                Some(Body { claim, ..Body::new(Shape::Vertices) })
+            }
             _ => None,
         }
     }
@@ -270,6 +274,8 @@ impl From<Body> for Stated {
 pub(crate) enum Claim {
     /// Number of entries.
     Entries(u64),
+    /// Number of edges, or of vertices, in a file beside the one that states it.
+    Lines(u64),
     /// Number of edges, each of which is listed at both ends.
     Mirrored(u64),
     /// The counts of an export.

@@ -98,6 +98,8 @@ pub(crate) enum Reason {
     Late,
     /// An edge of the other direction than the edges before, in a column `Type`.
     Direction,
+    /// An empty column between two separators.
+    Empty,
 }
 
 impl Reason {
@@ -120,6 +122,7 @@ impl Reason {
             Self::Undeclared => "vertex that is not declared",
             Self::Late => "declaration of another graph",
             Self::Direction => "edge of the other direction",
+            Self::Empty => "empty column",
         }
     }
 }
@@ -149,11 +152,47 @@ pub(crate) fn skip(text: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// Moves from `at`, the end of a word, to the next word of the line: past blanks with at most one
+/// comma. A second comma encloses an empty column, which moves no other word into its place.
+/// `tabs`: a second tab does so too.
+#[inline]
+pub(crate) fn next_word(text: &[u8], at: usize, tabs: bool) -> Result<usize, Flaw> {
+    // Most words have one separator between them.
+    match text.get(at..) {
+        Some([b' ' | b'\t' | b',', next, ..]) if !is_separator(*next) => Ok(at + 1),
+        _ => pass_separators(text, at, 1, tabs),
+    }
+}
+
+/// Moves from `at`, the beginning of a line, to its first word. A comma there encloses an empty
+/// column, and a tab if `tabs`.
+pub(crate) fn first_word(text: &[u8], at: usize, tabs: bool) -> Result<usize, Flaw> {
+    pass_separators(text, at, 0, tabs)
+}
+
+/// Moves past separators, with at most `allowed` commas, or tabs, before a word.
+fn pass_separators(text: &[u8], at: usize, allowed: usize, tabs: bool) -> Result<usize, Flaw> {
+    let end = skip(text, at);
+    let count = |byte: u8| text[at..end].iter().filter(|&&b| b == byte).count();
+    let is_empty = count(b',') > allowed || tabs && count(b'\t') > allowed;
+    // Empty columns at the end of a line move no word.
+    match text.get(end) {
+        Some(byte) if is_empty && *byte != b'\n' => Err(Flaw { at: end, reason: Reason::Empty }),
+        _ => Ok(end),
+    }
+}
+
 /// The word at `at`: up to the next separator or line end.
 pub(crate) fn word(text: &[u8], at: usize) -> &[u8] {
     let rest = text.get(at..).unwrap_or_default();
     let end = rest.iter().position(|&b| is_separator(b) || b == b'\n').unwrap_or(rest.len());
     rest.get(..end).unwrap_or_default()
+}
+
+/// The offset of the text after the first carriage return that is no part of a line end.
+pub(crate) fn behind_lone_return(bytes: &[u8]) -> Option<usize> {
+    let is_lone = |at: &usize| !matches!(bytes.get(at + 1), None | Some(b'\r' | b'\n'));
+    memchr::memchr_iter(b'\r', bytes).find(is_lone).map(|at| at + 1)
 }
 
 /// The words of a line.

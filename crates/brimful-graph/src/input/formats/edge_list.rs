@@ -76,9 +76,26 @@ pub(super) fn first_line(
     }
     let (roles, columns) = settle(line, draft.second_line.as_deref(), &draft.choice, draft.names)?;
     let has_header = columns.header == Some(true);
+    if has_header {
+        check_names(line)?;
+    }
     draft.columns = Some(columns);
     let body = body(comments, roles);
     Ok(if has_header { Step::Header(body) } else { Step::Data(body) })
+}
+
+/// Checks that the names of columns have the positions of their words.
+fn check_names(line: &[u8]) -> Result<(), HeaderFlaw> {
+    let mut next = text::first_word(line, 0, true);
+    loop {
+        let expected = "names of all columns (--format csv reads a header with an empty name)";
+        let at = next.map_err(|flaw| HeaderFlaw::new(flaw.at, expected))?;
+        let name = text::word(line, at);
+        if name.is_empty() {
+            return Ok(());
+        }
+        next = text::next_word(line, at + name.len(), true);
+    }
 }
 
 /// The body of lines in which the words at `roles` are edges.

@@ -2,9 +2,9 @@
 //!
 //! The two are in the same folder; either of them, or `NAME.properties`, names the graph. The
 //! properties state whether edges are directed and which of their properties is the weight: the one
-//! that SSSP uses, or the one called `weight`, or none. Without that file edges are directed, and
-//! the user chooses the columns after the target. The vertices are those of `NAME.v`, with ids of
-//! any 64 bits.
+//! that SSSP uses, or the one called `weight`, or none; and the numbers of vertices and edges.
+//! Without that file edges are directed, and the user chooses the columns after the target. The
+//! vertices are those of `NAME.v`, with ids of any 64 bits.
 //!
 //! Format: Iosup et al., "The LDBC Graphalytics Benchmark", arXiv:2011.15028, section 2.2.
 
@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 use brimful_store::external::input_len;
 
-use super::{Body, Draft, HeaderFlaw, Lines, Shape, Step, TextFile, TextFormat, edge_list};
+use super::properties::{self, Property};
+use super::{Body, Claim, Draft, HeaderFlaw, Lines, Shape, Step, TextFile, TextFormat, edge_list};
 use crate::error::{Error, Result};
 use crate::input::columns::{ColumnChoice, Doubt};
 use crate::input::text;
@@ -29,8 +30,9 @@ pub struct EdgeFile {
     /// Number of properties of an edge, and the one that is the weight; `None`: the first line
     /// decides.
     columns: Option<(u8, Option<u8>)>,
-    /// Number of vertices and of edges. They serve forecasts only; an import counts.
-    pub(crate) counts: Option<(u64, u64)>,
+    /// Numbers of vertices and of edges, which are compared with those of the files.
+    pub(crate) vertices: Option<u64>,
+    pub(crate) edges: Option<u64>,
 }
 
 impl EdgeFile {
@@ -58,7 +60,10 @@ pub(super) fn header(line: &[u8], file: EdgeFile, draft: &mut Draft) -> Result<S
         }
     };
     Ok(match body {
-        Step::Data(body) => Step::Data(Body { undirected: file.undirected, ..body }),
+        Step::Data(body) => {
+            let claim = file.edges.map(Claim::Lines);
+            Step::Data(Body { undirected: file.undirected, claim, ..body })
+        }
         step => step,
     })
 }
@@ -95,7 +100,8 @@ pub fn files(
                 read_properties(&path, &text)?
             }
         };
-        files.push(TextFile { path: vertices, format: TextFormat::Vertices });
+        let format = TextFormat::Vertices(edge_file.vertices);
+        files.push(TextFile { path: vertices, format });
         files.push(TextFile { path: edges, format: TextFormat::Graphalytics(edge_file) });
         stems.push(stem);
     }
@@ -134,60 +140,57 @@ fn find(stem: &Path, suffix: &str) -> Option<PathBuf> {
 
 fn read_properties(path: &Path, text: &[u8]) -> Result<EdgeFile> {
     let mut file = EdgeFile::default();
-    let (mut names, mut weight) = (Vec::new(), None);
-    let (mut vertices, mut edges) = (None, None);
-    for (number, line) in text.split(|&b| b == b'\n').enumerate() {
-        let line = String::from_utf8_lossy(line);
-        let Some((key, value)) = property(&line) else {
-            continue;
-        };
-        let fail = |expected: &str| Error::Parse {
-            path: path.into(),
-            line: number as u64 + 1,
-            column: 1,
-            expected: expected.into(),
-            found: text::shown(value.as_bytes(), 0),
-            advice: "correct the properties".into(),
+    let mut names = Vec::new();
+    let mut weight = None;
+    for property in properties::parse(text) {
+        let Property { key, value, .. } = &property;
+        let fail = |expected: &str| invalid(path, &property, expected);
+        let count = |what: &str| {
+            let count = text::parse_count(value.as_bytes());
+            count.ok_or_else(|| fail(&format!("a number of {what}"))).map(Some)
         };
         // Keys are `graph.NAME.rest`; a name may contain periods.
         if key.ends_with(".directed") {
-            file.undirected = match value {
+            file.undirected = match value.as_str() {
                 "true" => false,
                 "false" => true,
                 _ => return Err(fail("`true` or `false` as `directed`")),
             };
         } else if key.ends_with(".edge-properties.names") {
-            names = value
-                .split(',')
-                .map(|name| name.trim().to_owned())
-                .filter(|n| !n.is_empty())
-                .collect();
+            let given = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+            names = given.map(str::to_owned).collect();
             if names.len() > usize::from(u8::MAX) {
                 return Err(fail("at most 255 edge properties"));
             }
         } else if key.ends_with(".sssp.weight-property") {
-            weight = Some(value.to_owned());
+            weight = Some(property);
         } else if key.ends_with(".meta.vertices") {
-            vertices = text::parse_count(value.as_bytes());
+            file.vertices = count("vertices")?;
         } else if key.ends_with(".meta.edges") {
-            edges = text::parse_count(value.as_bytes());
+            file.edges = count("edges")?;
         }
     }
-    file.counts = vertices.zip(edges);
-    let weight = weight.unwrap_or_else(|| "weight".to_owned());
-    let position = names.iter().position(|name| *name == weight);
-    file.columns = Some((names.len() as u8, position.map(|position| position as u8)));
+    let position = |wanted: &str| names.iter().position(|name| name == wanted);
+    let weight = match &weight {
+        None => position("weight"),
+        Some(said) => Some(position(&said.value).ok_or_else(|| {
+            let list = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            invalid(path, said, &format!("one of the edge properties as weight ({list})"))
+        })?),
+    };
+    file.columns = Some((names.len() as u8, weight.map(|position| position as u8)));
     Ok(file)
 }
 
-/// Key and value of a line of a Java properties file; `None` for a comment or an empty line.
-pub(super) fn property(line: &str) -> Option<(&str, &str)> {
-    let line = line.trim();
-    if line.is_empty() || line.starts_with(['#', '!']) {
-        return None;
+fn invalid(path: &Path, property: &Property, expected: &str) -> Error {
+    Error::Parse {
+        path: path.into(),
+        line: property.line,
+        column: 1,
+        expected: expected.into(),
+        found: text::shown_word(property.value.as_bytes()),
+        advice: "correct the properties".into(),
     }
-    let (key, value) = line.split_once(['=', ':'])?;
-    Some((key.trim(), value.trim()))
 }
 
 #[cfg(test)]
@@ -197,17 +200,29 @@ mod tests {
     #[test]
     fn properties_say_direction_weight_and_counts() {
         let read = |text: &str| read_properties(Path::new("g.properties"), text.as_bytes());
-        let said =
-            |undirected, columns| EdgeFile { undirected, columns: Some(columns), counts: None };
+        let said = |undirected, columns| EdgeFile {
+            undirected,
+            columns: Some(columns),
+            ..EdgeFile::default()
+        };
         let text =
             "# x\ngraph.a.b.directed = false\ngraph.a.b.edge-properties.names = time, weight\n";
         assert_eq!(read(text).unwrap(), said(true, (2, Some(1))));
-        let text = "graph.g.edge-properties.names = cost\ngraph.g.sssp.weight-property = cost\n";
-        assert_eq!(read(text).unwrap(), said(false, (1, Some(0))));
+        let text = "graph.g.edge-properties.names cost\\\n ,x\ngraph.g.sssp.weight-property cost\n";
+        assert_eq!(read(text).unwrap(), said(false, (2, Some(0))));
         assert_eq!(read("").unwrap(), said(false, (0, None)));
-        let counts = |text: &str| read(text).unwrap().counts;
-        assert_eq!(counts("graph.g.meta.vertices = 5\ngraph.g.meta.edges : 7\n"), Some((5, 7)));
-        assert_eq!(counts("graph.g.meta.vertices = 5\ngraph.g.meta.edges = many\n"), None);
+        let counted = read("graph.g.meta.vertices = 5\ngraph.g.meta.edges : 7\n").unwrap();
+        assert_eq!((counted.vertices, counted.edges), (Some(5), Some(7)));
+        let error = |text: &str| read(text).unwrap_err().to_string();
+        assert_eq!(
+            error("graph.g.meta.edges = many\n"),
+            "g.properties:1:1: expected a number of edges, found \"many\"; correct the properties"
+        );
+        assert_eq!(
+            error("g.edge-properties.names = a, b\ng.sssp.weight-property = c\n"),
+            "g.properties:2:1: expected one of the edge properties as weight (a, b), found \"c\"; \
+             correct the properties"
+        );
         let error = read("\ngraph.g.directed = maybe\n").unwrap_err().to_string();
         assert_eq!(
             error,

@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::ids::names::LONGEST_NAME;
 use crate::input::declaration::Declaration;
 use crate::input::text::{
-    EXACT_WEIGHT, Flaw, Id, Reason, Span, is_separator, read_id, read_weight, skip, word,
+    EXACT_WEIGHT, Flaw, Id, Reason, Span, first_word, is_separator, next_word, read_id,
+    read_weight, skip, word,
 };
 use crate::order::bitmap::IdBitmap;
 
@@ -42,8 +43,8 @@ pub(crate) struct Picked {
 }
 
 impl Picked {
-    /// The offsets of source, target and weight in the line at `at`, which moves to the end of the
-    /// line.
+    /// The offsets of source, target and weight in the line whose first word is at `at`, which
+    /// moves to the end of the line.
     #[inline]
     pub(super) fn find(self, bytes: &[u8], at: &mut usize) -> Result<[usize; 3], Flaw> {
         let last = self.source.max(self.target).max(self.weight.unwrap_or(0));
@@ -60,7 +61,7 @@ impl Picked {
                     *start = *at;
                 }
             }
-            *at = skip(bytes, *at + length);
+            *at = next_word(bytes, *at + length, true)?;
         }
         let rest = bytes.get(*at..).unwrap_or_default();
         *at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
@@ -107,7 +108,8 @@ impl Lines {
                 continue;
             }
             let begin = at;
-            let edge = self.edge(bytes, &mut at).and_then(|edge| match work.members() {
+            let edge = self.edge(bytes, &mut at, work.from());
+            let edge = edge.and_then(|edge| match work.members() {
                 Some(members) => edge.among(members, bytes, begin),
                 None => Ok(edge),
             });
@@ -168,9 +170,21 @@ impl Lines {
         Ok(Declaration::vertex_in(comment).filter(|_| self.lists_vertices))
     }
 
+    /// Checks that no empty column precedes the first word of a line, which is at `at`.
+    #[inline]
+    pub(super) fn begin(&self, bytes: &[u8], from: usize, at: usize) -> Result<(), Flaw> {
+        let before = bytes.get(from..at).unwrap_or_default();
+        if before.last().is_none_or(|&byte| byte == b'\n') {
+            return Ok(());
+        }
+        let line = memchr::memrchr(b'\n', before).map_or(from, |end| from + end + 1);
+        first_word(bytes, line, self.picked.is_some()).map(|_| ())
+    }
+
     /// Reads an edge and moves to the end of its line.
     #[inline]
-    fn edge(&self, bytes: &[u8], at: &mut usize) -> Result<Edge, Flaw> {
+    fn edge(&self, bytes: &[u8], at: &mut usize, from: usize) -> Result<Edge, Flaw> {
+        self.begin(bytes, from, *at)?;
         if let Some(picked) = self.picked {
             let [mut source, mut target, mut weight] = picked.find(bytes, at)?;
             return Ok(Edge {
@@ -196,7 +210,7 @@ impl Lines {
             } else {
                 *at += word(bytes, *at).len();
             }
-            *at = skip(bytes, *at);
+            *at = next_word(bytes, *at, false)?;
         }
         match bytes.get(*at) {
             None | Some(b'\n') => Ok(Edge { source, target, weight }),
@@ -209,7 +223,7 @@ impl Lines {
     fn id(&self, bytes: &[u8], at: &mut usize) -> Result<Id, Flaw> {
         let start = *at;
         let id = read_id(bytes, at)?;
-        *at = skip(bytes, *at);
+        *at = next_word(bytes, *at, false)?;
         match self.ids {
             Some(span) if !span.contains(id) => Err(Flaw { at: start, reason: Reason::Outside }),
             _ => Ok(id),
@@ -246,6 +260,10 @@ pub(super) fn expected(reason: Reason, ids: Option<Span>) -> String {
     match (reason, ids) {
         (Reason::Missing | Reason::Columns | Reason::Quotes | Reason::Direction, _) => {
             "a vertex id".into()
+        }
+        (Reason::Empty, _) => {
+            "one comma or tab between two words (--format csv or --format tsv reads empty columns)"
+                .into()
         }
         (Reason::Undeclared, _) => "a vertex that the .v file has".into(),
         (Reason::Late, _) => {
@@ -309,6 +327,7 @@ pub(super) fn parse_vertices(
         match read_id(bytes, &mut at) {
             Ok(id) => {
                 out.declare(id);
+                out.tally.listed += 1;
                 if out.is_full() {
                     full(out)?;
                 }

@@ -9,7 +9,7 @@ use super::lists::Lists;
 use super::parser::{Output, Work};
 use crate::error::Result;
 use crate::ids::names::LONGEST_NAME;
-use crate::input::text::{Flaw, Reason, read_weight, skip, word};
+use crate::input::text::{Flaw, Reason, next_word, read_weight, skip, word};
 
 /// Text that contains names.
 struct Words<'w> {
@@ -32,7 +32,7 @@ impl<'w> Words<'w> {
             0 => Reason::Missing,
             1..=LONGEST_NAME if self.valid || std::str::from_utf8(name).is_ok() => {
                 let end = start + name.len();
-                *at = skip(self.bytes, end);
+                *at = next_word(self.bytes, end, false)?;
                 return Ok(start..end);
             }
             1..=LONGEST_NAME => Reason::NotText,
@@ -69,7 +69,7 @@ pub(super) fn parse_lines(
             }
             Some(_) => {}
         }
-        match edge(lines, &words, &mut at) {
+        match edge(lines, &words, &mut at, work.from()) {
             Ok((source, target, weight)) => {
                 out.names.push(&words.bytes[source]);
                 out.names.push(&words.bytes[target]);
@@ -117,7 +117,9 @@ fn edge(
     lines: &Lines,
     words: &Words<'_>,
     at: &mut usize,
+    from: usize,
 ) -> Result<(Range<usize>, Range<usize>, f64), Flaw> {
+    lines.begin(words.bytes, from, *at)?;
     if let Some(picked) = lines.picked {
         let [mut source, mut target, mut weight] = picked.find(words.bytes, at)?;
         let weight = picked.weight.map_or(Ok(1.0), |_| read_weight(words.bytes, &mut weight))?;
@@ -131,7 +133,7 @@ fn edge(
         } else {
             *at += word(words.bytes, *at).len();
         }
-        *at = skip(words.bytes, *at);
+        *at = next_word(words.bytes, *at, false)?;
     }
     match words.bytes.get(*at) {
         None | Some(b'\n') => Ok((source, target, weight)),

@@ -291,6 +291,7 @@ impl<'a> Current<'a> {
             self.cut(&mut chunk.bytes)?;
         }
         (chunk.from, chunk.start, chunk.offset) = (0, self.at, self.offset);
+        self.check_line_ends(&chunk.bytes)?;
         self.offset += chunk.bytes.len() as u64;
         if self.body.is_none() {
             self.read_header(chunk)?;
@@ -302,6 +303,25 @@ impl<'a> Current<'a> {
             self.remember_name(chunk);
         }
         Ok(true)
+    }
+
+    /// Refuses lines that end in a carriage return alone, which other formats than records would
+    /// take for one line.
+    fn check_line_ends(&self, bytes: &[u8]) -> Result<()> {
+        if matches!(self.format, TextFormat::Delimited(_)) {
+            return Ok(());
+        }
+        let Some(at) = text::behind_lone_return(bytes) else { return Ok(()) };
+        let before = &bytes[..at - 1];
+        let line_begin = memchr::memrchr(b'\n', before).map_or(0, |end| end + 1);
+        Err(Error::Parse {
+            path: self.file.path.clone(),
+            line: self.at.line + memchr::memchr_iter(b'\n', before).count() as u64,
+            column: (at - line_begin) as u64,
+            expected: "a line end of LF or CRLF".into(),
+            found: "a carriage return alone".into(),
+            advice: "convert the line ends of the file".into(),
+        })
     }
 
     /// Keeps the first word of a list that continues in the next chunk; such a chunk has no line

@@ -14,7 +14,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::bits::{BitError, BitReader, Code, signed};
-use super::graphalytics::property;
+use super::properties::{self, Property};
 use crate::edges::{BATCH_EDGES, EdgeBatch};
 use crate::error::{Error, Result};
 use crate::ids::external::IdType;
@@ -330,26 +330,21 @@ impl Parameters {
             residuals: Code::Zeta(3),
         };
         let (mut nodes, mut arcs, mut zeta_k, mut flags) = (None, None, 3, None);
-        let mut lines = 1;
-        for (number, line) in bytes.split(|&b| b == b'\n').enumerate() {
-            lines = number as u64 + 1;
-            let line = String::from_utf8_lossy(line);
-            let Some((key, value)) = property(&line) else {
-                continue;
-            };
-            let fail = |expected: &str| wrong(path, lines, expected, value);
+        let lines = memchr::memchr_iter(b'\n', bytes).count() as u64 + 1;
+        for Property { line, key, value } in properties::parse(bytes) {
+            let fail = |expected: &str| wrong(path, line, expected, &value);
             let count = |limit: u64| {
                 text::parse_count(value.as_bytes())
                     .filter(|count| *count <= limit)
                     .ok_or_else(|| fail(&format!("a number up to {limit} as `{key}`")))
             };
-            match key {
+            match key.as_str() {
                 "nodes" => nodes = Some(count(1 << 62)?),
                 "arcs" => arcs = Some(count(1 << 62)?),
                 "windowsize" => parameters.window = count(1 << 20)?,
                 "minintervallength" => parameters.min_interval = count(1 << 62)?,
                 "zetak" => zeta_k = count(31)?,
-                "compressionflags" => flags = Some((lines, value.to_owned())),
+                "compressionflags" => flags = Some((line, value)),
                 "version" if count(u64::MAX)? != 0 => return Err(fail("version 0 of the format")),
                 "endianness" if value != "big" => {
                     return Err(fail("`big`, the byte order of the format"));

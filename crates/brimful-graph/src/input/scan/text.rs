@@ -56,7 +56,7 @@ impl Reader<'_> {
     ) -> Result<Reading<'i>> {
         // Vertex lists come first, because edges may name only their vertices.
         let (vertices, edges): (Vec<_>, Vec<_>) =
-            files.iter().cloned().partition(|file| file.format == TextFormat::Vertices);
+            files.iter().cloned().partition(|file| matches!(file.format, TextFormat::Vertices(_)));
         let spool = Spool::new(self.folder, &self.resources.job)?;
         let listed = Spool::new(self.folder, &self.resources.job)?;
         let mut signs = Signs::default();

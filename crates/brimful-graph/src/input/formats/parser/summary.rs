@@ -148,6 +148,8 @@ impl Found {
             let Some(stated) = &end.stated else {
                 // Without a body only the properties state the kind of edges.
                 if let TextFormat::Graphalytics(edges) = file.format {
+                    check_count("edges", edges.edges.unwrap_or(0), 0)
+                        .map_or(Ok(()), |difference| Err(differ(file, end, difference)))?;
                     (summary.undirected, summary.weighted) = edges.kind();
                 }
                 continue;
@@ -259,6 +261,10 @@ fn check_claim(file: &TextFile, end: &FileEnd, stated: &Stated, tally: &Tally) -
             (entries != claimed)
                 .then(|| (format!("{claimed} edges, as the header says"), entries.to_string()))
         }
+        Some(Claim::Lines(claimed)) => {
+            let kind = if stated.vertices { "vertices" } else { "edges" };
+            check_count(kind, claimed, tally.entries + tally.listed + tally.rejected)
+        }
         Some(Claim::Declared(declared)) => {
             let (edges, listed, rejected) = (tally.entries, tally.listed, tally.rejected);
             let same = match rejected {
@@ -282,15 +288,19 @@ fn check_claim(file: &TextFile, end: &FileEnd, stated: &Stated, tally: &Tally) -
         Some(Claim::Mirrored(_)) if tally.rejected > 0 => None,
         Some(Claim::Mirrored(claimed)) => mirror_difference(claimed, tally),
     };
-    let Some((expected, found)) = difference else { return Ok(()) };
-    Err(Error::Parse {
-        path: file.path.clone(),
-        line: end.header_line,
-        column: 1,
-        expected,
-        found,
-        advice: CUT.into(),
-    })
+    difference.map_or(Ok(()), |difference| Err(differ(file, end, difference)))
+}
+
+/// The error of a file whose contents differ from what its header expects.
+fn differ(file: &TextFile, end: &FileEnd, (expected, found): (String, String)) -> Error {
+    let (path, line, column) = (file.path.clone(), end.header_line, 1);
+    Error::Parse { path, line, column, expected, found, advice: CUT.into() }
+}
+
+/// The stated and the actual number of lines; `None` if they are the same.
+fn check_count(kind: &str, claimed: u64, lines: u64) -> Option<(String, String)> {
+    let expected = || format!("{claimed} {kind}, as the properties say");
+    (lines != claimed).then(|| (expected(), lines.to_string()))
 }
 
 /// The expected and the actual entries of a file that lists every edge at both its ends; `None` if
