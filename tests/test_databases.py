@@ -18,7 +18,7 @@ import servers
 from brimful import stores
 from brimful.conformance import NonconformingError, check_store
 from brimful.stores import Opening, Store
-from command import IO, USAGE, brimful, succeed
+from command import IO, USAGE, brimful, smallest, succeed
 from test_stores import ANY_ORDER, RUNS, arcs, assert_same, compute
 
 
@@ -61,6 +61,14 @@ def graph() -> Iterator[bf.Graph]:
 
 def test_a_database_conforms(url: str) -> None:
     assert list(check_store(url))[-3:] == ["records", "vertices", "ids"]
+
+
+def test_a_budget_covers_the_library_of_a_database(url: str, tmp_path: Path) -> None:
+    path = tmp_path / "g.brimful"
+    succeed("generate", "rmat", path, "--scale", 13, "--quiet")
+    run = ["run", "pagerank", path, "--store", url, "--max-supersteps", 2, "--threads", 2]
+    figures = succeed(*run, "--budget", smallest(*run), "--json", "--quiet").figures
+    assert figures["peak_rss_bytes"] <= figures["budget_bytes"]
 
 
 @pytest.mark.parametrize("url", ["memory", "bytes", "file:PATH", "kv:PATH"])

@@ -74,6 +74,11 @@ impl Limits {
         whole(&self.budget(), bytes)
     }
 
+    /// The same limits, with `bytes` more that stay free.
+    pub(crate) fn beside(self, bytes: u64) -> Self {
+        Self { reserve_bytes: self.reserve_bytes + bytes, ..self }
+    }
+
     /// Compute threads.
     pub(crate) fn workers(&self) -> usize {
         Resources::threads(self.threads)

@@ -36,7 +36,7 @@ use crate::call::Limits;
 use crate::cluster::GivenShare;
 use crate::errors::Failure;
 use crate::graph::Graph;
-use crate::plugin::with_store;
+use crate::plugin::{library_bytes, with_store};
 use crate::request::{DEFAULT_MAX_SUPERSTEPS, Store, checkpoint_options, with_resume_advice};
 use crate::run::{Figures, Result, store_figures};
 
@@ -130,6 +130,7 @@ pub(crate) fn run_kernel<'py>(
         ..Request::default()
     };
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
+    let limits = limits.beside(library_bytes(store.opener.as_ref())?);
     let (output, scratch) = with_store(py, progress, limits, store.opener.as_ref(), |resources| {
         let output = run_for_words(&description, &inner, &request, resources)?;
         if max_supersteps.is_none() && output.finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS {

@@ -20,6 +20,7 @@ use pyo3::types::PyDict;
 use crate::call::{Limits, whole, with_resources};
 use crate::errors::Failure;
 use crate::graph::Graph;
+use crate::plugin::library_bytes;
 use crate::request::{Asked, request};
 
 /// The forecast of a run for a process, as Python sees it.
@@ -33,18 +34,25 @@ pub(crate) struct Prediction {
     budget: Arc<Budget>,
     /// Resident memory of the process before the run, in bytes.
     resident: u64,
+    /// Memory of the library of a store, in bytes.
+    library_bytes: u64,
     fits: bool,
 }
 
 impl Prediction {
-    /// The forecast of a request for `subject` within `limits`. A run that fits beside the memory
-    /// of later work also uses that memory, if its result leaves it free.
+    /// The forecast of a request for `subject` within `limits`, besides the memory of the library
+    /// of a store. A run that fits beside the memory of later work also uses that memory, if its
+    /// result leaves it free.
     pub(crate) fn new(
         request: &Request,
         subject: Subject<'_>,
         limits: Limits,
+        library_bytes: u64,
     ) -> Result<Self, Failure> {
-        let beside = Self::within(request, subject, limits, limits.reserve_bytes)?;
+        let beside = Self {
+            library_bytes,
+            ..Self::within(request, subject, limits.beside(library_bytes), limits.reserve_bytes)?
+        };
         // Drivers of databases keep memory after the run.
         let shares = limits.reserve_bytes > 0 && request.store.is_none() && !request.is_divided();
         if !(shares && beside.fits) {
@@ -65,7 +73,7 @@ impl Prediction {
         let (budget, resident) = (limits.budget(), resident_bytes().unwrap_or(0));
         let forecast = plan_request(request, subject, limits.workers(), budget.limit())?;
         let fits = forecast.minimum_bytes <= budget.limit();
-        Ok(Self { forecast, limits, reserve_bytes, budget, resident, fits })
+        Ok(Self { forecast, limits, reserve_bytes, budget, resident, library_bytes: 0, fits })
     }
 
     /// The limits of the run.
@@ -75,8 +83,8 @@ impl Prediction {
 
     /// The figures of the forecast, except for time.
     pub(crate) fn figures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (Self { forecast, limits, reserve_bytes, budget, resident, fits }, out) =
-            (self, PyDict::new(py));
+        let out = PyDict::new(py);
+        let Self { forecast, limits, reserve_bytes, budget, resident, library_bytes, fits } = self;
         // The worker of a cluster is another process, and has Ray in it.
         let resident = if forecast.exchange.is_some() { 0 } else { *resident };
         let peak = forecast.peak_bytes().max(forecast.result_bytes + reserve_bytes);
@@ -85,7 +93,7 @@ impl Prediction {
         out.set_item("in_memory_budget_bytes", whole(budget, forecast.in_memory_bytes))?;
         out.set_item("budget_bytes", budget.total())?;
         out.set_item("threads", limits.workers())?;
-        out.set_item("peak_memory_bytes", resident + peak)?;
+        out.set_item("peak_memory_bytes", resident + library_bytes + peak)?;
         out.set_item("disk_bytes", forecast.disk_bytes())?;
         out.set_item("scratch_bytes", forecast.scratch_bytes)?;
         out.set_item("index_bytes", forecast.index.map_or(0, |index| index.graph_bytes))?;
@@ -270,7 +278,8 @@ pub(crate) fn plan<'py>(
             return Err(Failure::from(EngineError::Usage(what.into())).into());
         }
     };
-    let prediction = Prediction::new(&request, subject, limits)?;
+    let library = library_bytes(asked.store.opener.as_ref())?;
+    let prediction = Prediction::new(&request, subject, limits, library)?;
     let out = prediction.figures(py)?;
     let bandwidths = machine.map(|machine| machine.bandwidths(py, limits)).transpose()?;
     let (forecast, timed) =

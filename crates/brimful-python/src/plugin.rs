@@ -51,6 +51,12 @@ pub(crate) fn schemes(opener: Option<&Py<PyAny>>) -> PyResult<Arc<Schemes>> {
     Ok(Arc::new(Schemes::default().with(&name, &form, place, open)))
 }
 
+/// Bytes of memory that the library of the store of `opener` takes besides the share of a partition.
+pub(crate) fn library_bytes(opener: Option<&Py<PyAny>>) -> PyResult<u64> {
+    let Some(opener) = opener else { return Ok(0) };
+    Python::attach(|py| opener.bind(py).getattr("library_bytes")?.extract())
+}
+
 /// [`with_resources`] for a run on a store that `opener` may open; its `stop` ends the waits of the
 /// store.
 pub(crate) fn with_store<T: Send>(

@@ -41,7 +41,7 @@ use crate::call;
 use crate::cluster::GivenShare;
 use crate::errors::Failure;
 use crate::graph::Graph;
-use crate::plugin::with_store;
+use crate::plugin::{library_bytes, with_store};
 use crate::request::{DEFAULT_MAX_SUPERSTEPS, Store, checkpoint_options, with_resume_advice};
 use crate::run::{store_figures, work_figures};
 pub(crate) use calls::Seen;
@@ -154,6 +154,7 @@ pub(crate) fn run_program(
     }
     // One thread makes all calls: only one at a time can have the interpreter.
     let limits = call::Limits { threads: Some(1), budget, process_budget, reserve_bytes: 0 };
+    let limits = limits.beside(library_bytes(store.opener.as_ref())?);
     let run = |resources: &Resources| {
         let place = choice.schemes.place(&choice.url).map_err(Error::from)?;
         let is_live = place == Place::Live;

@@ -62,7 +62,7 @@ pub(crate) fn run_rows<'py>(
     let mut request = request(&asked)?;
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
     // A run without a forecast is still valid.
-    let forecast = Prediction::new(&request, Subject::Graph(&inner), limits).ok();
+    let forecast = Prediction::new(&request, Subject::Graph(&inner), limits, 0).ok();
     request.pairs = pairs.as_ref().map(PairTable::open).transpose()?;
     let run = |resources: &brimful::store::Resources| {
         let finished = run_rows_request(&request, &inner, resources)?;

@@ -24,7 +24,7 @@ use crate::errors::Failure;
 use crate::figures::{bytes_moved, phases};
 use crate::graph::Graph;
 use crate::plan::Prediction;
-use crate::plugin::with_store;
+use crate::plugin::{library_bytes, with_store};
 use crate::request::{Asked, Store, checkpoint_options, request, with_resume_advice};
 use crate::vertex::{Shown, Vertex};
 
@@ -127,13 +127,14 @@ pub(crate) fn run<'py>(
         checkpoint::default_folder(&inner, &request.algorithm)
     })?;
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
+    let opener = asked.store.opener.as_ref();
+    let library = library_bytes(opener)?;
     // A run without a forecast is still valid. There is none for several processes.
     let alone = request.share.is_none();
-    let forecast =
-        alone.then(|| Prediction::new(&request, Subject::Graph(&inner), limits).ok()).flatten();
-    let limits = forecast.as_ref().map_or(limits, Prediction::limits);
+    let predict = || Prediction::new(&request, Subject::Graph(&inner), limits, library).ok();
+    let forecast = alone.then(predict).flatten();
+    let limits = forecast.as_ref().map_or(limits.beside(library), Prediction::limits);
     let folder = request.checkpoints.as_ref().map(|chosen| chosen.folder.clone());
-    let opener = asked.store.opener.as_ref();
     let (finished, scratch) = with_store(py, progress, limits, opener, |resources| {
         let finished = run_request(&request, &inner, resources)?;
         Ok((finished, resources.job.traffic().max_scratch()))

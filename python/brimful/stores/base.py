@@ -112,6 +112,9 @@ class Store(abc.ABC):
     #: True if the store keeps its files in a folder: its URLs are "scheme:PATH", and each partition
     #: of a run gets a folder of its own within PATH.
     in_folder: ClassVar[bool] = False
+    #: Bytes of memory that the library of the store takes in a process, besides the `memory_bytes`
+    #: of each partition. A budget of the command covers them.
+    library_bytes: ClassVar[int] = 0
 
     @abc.abstractmethod
     def __init__(self, opening: Opening) -> None:

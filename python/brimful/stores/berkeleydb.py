@@ -25,6 +25,7 @@ class BerkeleyStore(Store):
 
     form: ClassVar[str] = "berkeleydb:PATH"
     in_folder: ClassVar[bool] = True
+    library_bytes: ClassVar[int] = 4 << 20
 
     def __init__(self, opening: Opening) -> None:
         """Open the B-tree."""
@@ -44,7 +45,8 @@ class BerkeleyStore(Store):
         deferred = options.get("deferred", "1")
         if deferred not in ("0", "1"):
             raise UsageError(f'deferred must be 0 or 1, not "{deferred}"')
-        cache = opening.memory_bytes
+        # The library adds a quarter to a cache below 500 MB.
+        cache = opening.memory_bytes // 5 * 4
         if "cache" in options:
             size = options["cache"]
             cache = 0 if size == "0" else parse_budget(size) or cache

@@ -109,6 +109,7 @@ class MongoStore(Store):
     """A partition of vertices in a collection."""
 
     form: ClassVar[str] = _FORM
+    library_bytes: ClassVar[int] = 16 << 20
 
     def __init__(self, opening: Opening) -> None:
         """Connect to the server."""

@@ -26,6 +26,7 @@ class OrientStore(Store):
     """A partition of vertices in a class of documents."""
 
     form: ClassVar[str] = FORM
+    library_bytes: ClassVar[int] = 4 << 20
 
     def __init__(self, opening: Opening) -> None:
         """Connect to the server, and create the class and its index."""

@@ -86,6 +86,7 @@ class Opener:
     def __init__(self, name: str, store: type[Store], url: str) -> None:
         """Prepare to open `url`; nothing is opened yet."""
         self.name, self.form, self.in_folder = name, store.form, store.in_folder
+        self.library_bytes = store.library_bytes
         self._store, self._url = store, url
         self._opened: list[Store] = []
         self._stopped = threading.Event()

@@ -19,6 +19,7 @@ class RocksStore(Store):
 
     form: ClassVar[str] = "rocksdb:PATH"
     in_folder: ClassVar[bool] = True
+    library_bytes: ClassVar[int] = 24 << 20
 
     def __init__(self, opening: Opening) -> None:
         """Open the database; half of the memory is for its cache of blocks."""
@@ -37,6 +38,8 @@ class RocksStore(Store):
         options.set_max_open_files(64)
         options.set_write_buffer_size(memory // 4)
         options.set_max_write_buffer_number(2)
+        # The usual 1 MiB for each file being written exceeds small shares.
+        options.set_writable_file_max_buffer_size(64 << 10)
         blocks = rocksdict.BlockBasedOptions()
         blocks.set_block_cache(rocksdict.Cache(memory // 2))
         blocks.set_cache_index_and_filter_blocks(True)
