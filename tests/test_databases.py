@@ -128,6 +128,34 @@ def test_programs_in_python_run_on_a_database(graph: bf.Graph, url: str, mode: A
         assert state["hops"] == (None if hops is None or hops < 0 else hops)
 
 
+class Texts(bf.Program):
+    """States of 2 kB."""
+
+    def initial_state(self, vertex: Any) -> Any:
+        return f"{vertex.id}:" + "x" * 2000
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return None
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return vertex.state
+
+
+@pytest.mark.parametrize("scheme", ["rocksdb", "berkeleydb"])
+def test_states_of_a_program_may_exceed_the_budget(scheme: str, tmp_path: Path) -> None:
+    pytest.importorskip("rocksdict" if scheme == "rocksdb" else "berkeleydb")
+    path, folder = tmp_path / "g.brimful", tmp_path / "vertices"
+    succeed("generate", "rmat", path, "--scale", 14, "--edge-factor", 1, "--quiet")
+    with bf.Graph.open(path) as graph:
+        states = bf.run(graph, Texts(), store=f"{scheme}:{folder}", budget="30M")
+        assert len(states) == 1 << 14
+        assert states[5].startswith("5:") and len(states[16_383]) == 2006
+        ids = [id for id, _ in states.items()]
+        assert ids == sorted(ids) and len(ids) == 1 << 14
+        del states
+    assert not list(tmp_path.glob("**/.brimful*"))
+
+
 def test_a_run_leaves_nothing_behind(graph: bf.Graph, url: str, tmp_path: Path) -> None:
     for _ in range(2):
         bf.bfs(graph, source=0, store=url)

@@ -299,7 +299,7 @@ fn open<V: Stored>(
 
 /// The folder for scratch files: the `chosen` one, else next to the graph if that is writable, as
 /// for runs on shards.
-pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder {
+pub fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder {
     if let Some(folder) = chosen {
         return DiskFolder::new(folder);
     }

@@ -48,7 +48,7 @@ pub(crate) use calls::Seen;
 use calls::{Program, in_own_words};
 use extra_state::ExtraState;
 use ids::Ids;
-use kept::{Keeping, Location, locked};
+use kept::{Copied, Keeping, Location};
 use record::Records;
 use sharing::Sharing;
 pub(crate) use states::States;
@@ -167,12 +167,16 @@ pub(crate) fn run_program(
         location.settle((&inner, &choice), own, resources)?;
         let program = Python::attach(|py| Program::new(program.bind(py), &settings, ids, values));
         let program = program.map_err(|error| Error::Usage(error.to_string()))?;
-        // A plug-in removes its records at the end of the run, unless they are kept. Several
-        // processes have several stores.
-        let leaves = (store.opener.is_none() || settings.keeping.is_some())
-            && settings.sharing.is_none()
-            && choice.schemes.folders(&choice.url).map_err(Error::from)?.is_some();
-        Ok(run(program, &inner, &settings, (&choice, location, leaves), resources)?)
+        let result = match place {
+            // Several processes have several stores.
+            _ if settings.sharing.is_some() => ResultPlace::Memory,
+            Place::Live | Place::Memory => ResultPlace::Memory,
+            Place::Folder if store.opener.is_none() => ResultPlace::Store,
+            Place::Folder | Place::Database if settings.keeping.is_some() => ResultPlace::Store,
+            // A plug-in removes its records at the end of the run.
+            Place::Folder | Place::Database => ResultPlace::Copy,
+        };
+        Ok(run(program, &inner, &settings, (&choice, location, result), resources)?)
     };
     let (mut states, done, resumed_from) =
         with_store(py, progress, limits, store.opener.as_ref(), run)
@@ -220,6 +224,16 @@ fn figures(
     Ok(out.unbind())
 }
 
+/// The place of the states after a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ResultPlace {
+    Memory,
+    /// The store of the run.
+    Store,
+    /// A store of their own.
+    Copy,
+}
+
 /// Bytes of each state in the result that are reserved before the run.
 const SMALL_STATE: u64 = 32;
 
@@ -227,13 +241,14 @@ fn run(
     program: Program,
     graph: &Arc<Inner>,
     settings: &Settings,
-    (store, mut location, leaves): (&StoreChoice, Location, bool),
+    (store, mut location, result): (&StoreChoice, Location, ResultPlace),
     resources: &Resources,
 ) -> Result<(States, ExecutionStats, Option<u64>), Error> {
     let (ids, values) = (Arc::clone(&program.ids), Arc::clone(&program.values));
     let superstep = Arc::clone(&program.superstep);
-    let has_result = !leaves && settings.sharing.as_ref().is_none_or(|one| one.share.observes());
-    let memory = result_memory(graph, has_result, resources)?;
+    let is_here = result == ResultPlace::Memory
+        && settings.sharing.as_ref().is_none_or(|one| one.share.observes());
+    let memory = result_memory(graph, is_here, resources)?;
     let most = settings.max_supersteps.unwrap_or(DEFAULT_MAX_SUPERSTEPS);
     let open = |chosen| RunCheckpoints::open(chosen, (settings.mode, most), graph, &[], resources);
     let mut checkpoints = settings.checkpoints.as_ref().map(open).transpose()?;
@@ -270,9 +285,15 @@ fn run(
             .finish(&mut execution, own, (changes, memory), reason, resources)
             .map_err(by_author);
     }
-    let in_memory = match leaves {
-        true => None,
-        false => Some(InMemory::of(&mut execution, &ids, changes, memory)?),
+    let states = match result {
+        ResultPlace::Memory => {
+            Some(Source::Memory(InMemory::of(&mut execution, &ids, changes, memory)?))
+        }
+        ResultPlace::Store | ResultPlace::Copy => None,
+    };
+    let copied = match result {
+        ResultPlace::Copy => Some(Copied::of(&mut execution, &values, changes, graph, resources)?),
+        ResultPlace::Store | ResultPlace::Memory => None,
     };
     let mut figures = execution.stats()?;
     figures.reason = Some(reason);
@@ -283,9 +304,17 @@ fn run(
         // The checkpoints are no longer needed.
         checkpoint::discard(&chosen.folder)?;
     }
-    let source = match in_memory {
-        Some(states) => Source::Memory(states),
-        None => {
+    let source = match (states, copied) {
+        (Some(states), _) => states,
+        (None, Some(copied)) => {
+            drop((execution, location));
+            Source::of_run(copied.leave(
+                graph,
+                (Arc::clone(&ids), Arc::clone(&values)),
+                resources,
+            )?)
+        }
+        (None, None) => {
             if changes && settings.keeping.is_none() {
                 remove_missing(&mut execution)?;
             }
@@ -299,8 +328,7 @@ fn run(
             location.finished(&ids)?;
             let shared =
                 location.leave((graph, store, partitions), Some(partitioner), own, resources)?;
-            let generation = locked(&shared).generation;
-            Source::Disk { shared, generation }
+            Source::of_run(shared)
         }
     };
     Ok((States { ids, values, source, stats: None }, figures, resumed_from))

@@ -2,14 +2,16 @@
 //! disk leaves for its result.
 //!
 //! - `location`: the location of the vertices of a run; `opened`: vertices between two runs;
-//!   `order`: these vertices in the order of their ids; `class`: the class for Python. This module
-//!   has the open stores and the common code of these parts.
+//!   `order`: these vertices in the order of their ids; `copied`: those of a run on a database;
+//!   `class`: the class for Python. This module has the open stores and the common code of these
+//!   parts.
 //!
 //! Invariants: a store in a folder is open once in a process, and all its users share it; its
 //! `generation` grows with each change, so that the result of an earlier run is never mixed with
 //! later states.
 
 mod class;
+mod copied;
 mod location;
 mod opened;
 mod order;
@@ -31,6 +33,7 @@ use super::ids::{Ids, Key};
 use super::value::{Value, Values};
 use crate::errors::Failure;
 pub(crate) use class::KeptVertexStore;
+pub(super) use copied::Copied;
 pub(super) use location::Location;
 use opened::Usage;
 pub(super) use opened::{Opened, rows_of};

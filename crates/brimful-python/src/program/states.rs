@@ -34,6 +34,14 @@ pub(super) enum Source {
     },
 }
 
+impl Source {
+    /// The states that a run left in a store.
+    pub(super) fn of_run(shared: Shared) -> Self {
+        let generation = locked(&shared).generation;
+        Self::Disk { shared, generation }
+    }
+}
+
 /// States in memory.
 pub(super) struct InMemory {
     /// Ranks of the vertices that exist, in the order of external ids.
