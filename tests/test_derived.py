@@ -92,6 +92,8 @@ def test_vertices_that_meet_a_condition_stay(
         ("year in kind", "cannot be in the condition"),
         ("year is 3", "cannot be in the condition"),
         ("year in (1, 'x')", "does not fit the type"),
+        ("year in (2020.5, 1)", "2020.5 in the condition .* is not of type int64"),
+        (f"year > 1{'0' * 76}", "in the condition .* has more than 76 digits"),
         ("year.real == 1", "cannot be in the condition"),
         ("(" * 300 + "year" + ")" * 300, "is not a condition"),
         ("not " * 3000 + "year", "longer than|is not a condition"),
@@ -127,6 +129,35 @@ def test_vertices_of_a_table_stay(path: Path) -> None:
                 graph.filter(**wrong)
         with pytest.raises(bf.InputError, match="no vertex is left"):
             graph.filter(table=ages, vertices="age > 100")
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows_left"),
+    [
+        ("signed > -9223372036854775809", [0, 1, 2]),
+        ("signed < 18446744073709551616", [0, 1, 2]),
+        ("99999999999999999999 <= wide", [2]),
+        ("unsigned > 1", [1, 2]),
+        ("-1 < unsigned < 18446744073709551615", [0, 1]),
+        ("unsigned == 9223372036854775813", [1]),
+        ("unsigned in (9223372036854775813, 4)", [1]),
+        ("signed in (1.0, 3)", [0]),
+        ("narrow == 0.1 and narrow in (0.1,)", [0]),
+        ("narrow > 0.1", [1, 2]),
+    ],
+)
+def test_numbers_are_compared_exactly(condition: str, rows_left: list[int]) -> None:
+    table = pa.table(
+        {
+            "signed": pa.array([1, -5, 2**63 - 1]),
+            "unsigned": pa.array([1, 2**63 + 5, 2**64 - 1], pa.uint64()),
+            "wide": [1.0, 2.0, 1e30],
+            "narrow": pa.array([0.1, 2.0, 1e30], pa.float32()),
+            "row": [0, 1, 2],
+        }
+    )
+    rows = Condition(condition, table.schema).rows(table.to_batches()[0])
+    assert rows["row"].to_pylist() == rows_left
 
 
 def test_texts_are_compared_with_times_and_decimal_numbers() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: The length of the longest condition, more than anyone writes by hand.
 _MOST_CHARACTERS = 10_000
+#: The most digits of a decimal number of Arrow.
+_MOST_DIGITS = 76
 _OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -109,7 +112,7 @@ class _Reader:
         self.columns: set[str] = set()
 
     def read(self, node: ast.expr, kind: Any = None) -> Any:
-        """Return the expression of a node; a string compared with `kind` is converted to it."""
+        """Return the expression of a node; a literal compared with `kind` is converted for it."""
         import pyarrow.compute as pc
 
         match node:
@@ -119,7 +122,7 @@ class _Reader:
             case ast.UnaryOp(ast.Not(), operand):
                 return ~self.read(operand)
             case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
-                return pc.scalar(-number)
+                return pc.scalar(self._number(-number, kind))
             case ast.BinOp(left, op, right) if type(op) in _OPERATIONS:
                 ends = self.read(left), self.read(right)
                 if isinstance(op, ast.Div):
@@ -129,8 +132,10 @@ class _Reader:
             case ast.Compare(left, ops, comparators):
                 pairs = zip([left, *comparators], ops, comparators, strict=False)
                 return reduce(operator.and_, (self._compare(*pair) for pair in pairs))
-            case ast.Constant(bool() | int() | float() | str() as value):
-                return pc.scalar(self._literal(value, kind))
+            case ast.Constant(bool() | int() | float() as value):
+                return pc.scalar(self._number(value, kind))
+            case ast.Constant(str() as value):
+                return pc.scalar(self._text_of(value, kind))
             case ast.Name() | ast.Call():
                 return pc.field(self._column(node))
         raise self._unknown(node)
@@ -169,20 +174,52 @@ class _Reader:
 
     def _listed(self, node: ast.expr, kind: Any) -> Any:
         match node:
-            case ast.Constant(bool() | int() | float() | str() as value):
-                literal = self._literal(value, kind)
+            case ast.Constant(str() as value):
+                literal = self._text_of(value, kind)
                 return literal.as_py() if hasattr(literal, "as_py") else literal
+            case ast.Constant(bool() | int() | float() as number):
+                return self._listed_number(number, kind)
             case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
-                return -number
+                return self._listed_number(-number, kind)
         raise self._unknown(node)
 
-    def _literal(self, value: Any, kind: Any) -> Any:
-        """Return a literal; a text that is compared with a time or a decimal number is one."""
+    def _listed_number(self, number: float, kind: Any) -> float:
+        """Return a number of a list; Arrow would cut the fraction off for a column of integers."""
         import pyarrow as pa
 
-        if not isinstance(value, str) or kind is None:
-            return value
-        if not (pa.types.is_temporal(kind) or pa.types.is_decimal(kind)):
+        is_integer = kind is not None and pa.types.is_integer(kind)
+        if is_integer and isinstance(number, float) and not number.is_integer():
+            raise UsageError(
+                f"{number} in the condition {shortened(self._text)} is not of type {kind}"
+            )
+        return number
+
+    def _number(self, number: float, kind: Any) -> Any:
+        """Return a number that compares with a column of the type `kind` exactly.
+
+        Integers of Arrow have 64 bits, and signed ones do not compare with large unsigned ones.
+        A number of the type float32 is not equal to the one of float64 that is written alike.
+        """
+        import pyarrow as pa
+
+        is_integer = isinstance(number, int) and not isinstance(number, bool)
+        if is_integer and (kind == pa.uint64() or not -(1 << 63) <= number < 1 << 63):
+            try:
+                return pa.scalar(Decimal(number))
+            except pa.ArrowInvalid:
+                raise UsageError(
+                    f"{shortened(number)} in the condition {shortened(self._text)} has more than "
+                    f"{_MOST_DIGITS} digits"
+                ) from None
+        if isinstance(number, float) and kind == pa.float32():
+            return pa.scalar(number, kind)
+        return number
+
+    def _text_of(self, value: str, kind: Any) -> Any:
+        """Return a text; one that is compared with a time or a decimal number is one."""
+        import pyarrow as pa
+
+        if kind is None or not (pa.types.is_temporal(kind) or pa.types.is_decimal(kind)):
             return value
         try:
             return pa.scalar(value).cast(kind)
