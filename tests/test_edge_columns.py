@@ -199,11 +199,58 @@ def test_other_edges_in_the_second_pass_are_refused(
     path.write_text("source,target,weight,year\n1,2,0.5,2020\n2,3,1,2021\n")
     for text in ("source,target,weight,year\n1,2,0.5,2020\n2,4,1,2021\n", "{}"):
         again.write_text(text.format("source,target,weight,year\n1,2,0.25,2020\n2,3,1,2021\n"))
-        rows = edge_columns.text_rows
+        rows = edge_columns.TextRows
         with monkeypatch.context() as patch:
-            patch.setattr(edge_columns, "text_rows", lambda _, *more: rows([str(again)], *more))  # noqa: B023
+            patch.setattr(
+                edge_columns,
+                "TextRows",
+                lambda connection, _, *more: rows(connection, [str(again)], *more),  # noqa: B023
+            )
             with pytest.raises(bf.InputError, match="gives other ids or weights"):
                 bf.read([path], edge_columns="year")
+
+
+def test_lines_may_end_in_several_ways(tmp_path: Path) -> None:
+    """Line ends within quotes are part of a value; an inner quote opens no field."""
+    path = tmp_path / "e.csv"
+    path.write_bytes(
+        b'source,target,name,n\r\n1,2,"a\r\nb",5\n2,3,"c\nd""\r\n",6\r\n3,4,5",7\r\n4,5,"x",8\r5,6,,9'
+    )
+    with bf.read([path], edge_columns="name,n") as graph:
+        kept = pa.table(graph.edge_rows()).to_pydict()
+        with bf.read([path]) as imported:
+            assert imported.edges == graph.edges == 5
+    assert kept["name"] == ["a\r\nb", 'c\nd"\r\n', '5"', "x", None]
+    assert kept["n"] == [5, 6, 7, 8, 9]
+
+
+def test_a_line_end_between_blocks_is_one(tmp_path: Path) -> None:
+    """Files are read in blocks of 1 MiB, which end before, within and after a CRLF."""
+    path, row, last = tmp_path / "e.csv", b"1,2,3\r\n", b"2,3,4\n"
+    for more in range(5):
+        head = b"source,target," + b"n" * (more + 1) + b"\n"
+        path.write_bytes(head + row * ((1 << 20) // len(row) + 1) + last)
+        with bf.read([path], edge_columns="n" * (more + 1)) as graph:
+            assert graph.edges == path.read_bytes().count(b"\n") - 1
+
+
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    """DuckDB renames the second of them; a column that is not taken may be there twice."""
+    path = tmp_path / "e.csv"
+    path.write_text("source,target,a,b,B,a\n1,2,3,4,5,6\n")
+    for name, says in (
+        ("a", r"e\.csv has more than one column a, .*: a \(3\), a \(6\); rename all but one"),
+        ("B", r"more than one column b, .*: b \(4\), B \(5\)"),
+        ("a_1", "has no column a_1 .found: source, target, a, b, B, a.; did you mean"),
+    ):
+        with pytest.raises(bf.UsageError, match=says):
+            bf.read([path], edge_columns=name)
+    path.write_text("source,target,a,b,a\n1,2,3,4,6\n")
+    with bf.read([path], edge_columns="b") as graph:
+        assert pa.table(graph.edge_rows())["b"].to_pylist() == [4]
+    table = pa.table([[1], [2], [3], [4]], ["source", "target", "a", "a"])
+    with pytest.raises(bf.UsageError, match="the table has more than one column a"):
+        bf.Graph.from_arrow(table, edge_columns="a")
 
 
 def test_weights_of_any_type_go_with_columns(tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ def interrupt(number, frame):
 signal.signal(signal.SIGALRM, interrupt)
 rows = "range(20000) a, range(20000) b order by x"
 query = f"select (a.range * 7919 + b.range) % 1000003 as x from {rows}"
-with Connection(duckdb.connect(config={"threads": 2})) as connection:
+with Connection(duckdb.connect(config={"threads": 2}), ".") as connection:
     for _ in range(3):
         start = time.monotonic()
         signal.setitimer(signal.ITIMER_REAL, 0.2)

@@ -146,6 +146,23 @@ def test_what_cannot_be_joined_is_refused(degrees: bf.Result, tmp_path: Path) ->
     refused(tmp_path / "x.parquet", "cannot be joined", bf.InputError)
 
 
+def test_text_that_differs_from_its_header_is_refused(degrees: bf.Result, tmp_path: Path) -> None:
+    """Without `--delimiter`: DuckDB would take one that splits no line, and find no column."""
+    path = tmp_path / "names.csv"
+    for text, says, kind in (
+        ('id,name,n\n1,"a,3\n2,b,4\n', "close all quotes", bf.InputError),
+        ('id,name,n\n1,a,3\n2,"b"c,4\n', "close all quotes", bf.InputError),
+        ("id,name,n\r\n1,a,3,4\n", "as many fields", bf.InputError),
+        ("id,n,N\n1,2,3\n", r"more than one column n, .*: n \(2\), N \(3\)", bf.UsageError),
+        ("id,n,n\n1,2,3\n", r"more than one column n, .*: n \(2\), n \(3\)", bf.UsageError),
+    ):
+        path.write_text(text, newline="")
+        with pytest.raises(kind, match=says):
+            degrees.join(path, on="id")
+    path.write_text("id,name\r\n4,dora\n1,ann\r\n", newline="")
+    assert degrees.join(path, on="id")["name"].to_pylist() == ["ann", None, None, "dora"]
+
+
 def test_an_id_that_comes_again_in_another_batch_is_found(tmp_path: Path) -> None:
     """The outcome has more rows than a batch, and the second of two equal ids begins one."""
     count = 70_000

@@ -20,9 +20,11 @@ class Connection:
     for ever. So signals end the query first, and call their handlers afterwards.
     """
 
-    def __init__(self, native: Any) -> None:
-        """Take a connection of DuckDB, which `close` closes."""
+    def __init__(self, native: Any, folder: str) -> None:
+        """Take a connection of DuckDB, which `close` closes, and its folder of temporary files."""
         self._native = native
+        #: The folder of its temporary files, which outlives it.
+        self.folder = folder
 
     def __enter__(self) -> Connection:
         """Return itself."""
@@ -38,7 +40,7 @@ class Connection:
 
     def cursor(self) -> Connection:
         """Return another connection to the same tables."""
-        return Connection(self._native.cursor())
+        return Connection(self._native.cursor(), self.folder)
 
     def register(self, name: str, rows: object) -> None:
         """Make a view of rows in memory."""

@@ -34,9 +34,8 @@ from brimful.tables.joining import (
     kept_types,
     rows_of,
     sql_name,
-    sql_path,
-    text_rows,
 )
+from brimful.tables.text_rows import TextRows, refuse_twice, sql_path
 from brimful.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
@@ -184,8 +183,7 @@ def add_edge_columns(
         connected(join_memory(resources), resources.threads) as connection,
     ):
         with join_errors(name):
-            types = _view(connection, inputs, columns, names, graph.id_type, options)
-        present = [row[0] for row in connection.execute("DESCRIBE input").fetchall()]
+            types, present = _view(connection, inputs, columns, names, graph.id_type, options)
         for column in [*ends, *names]:
             if column not in present:
                 raise UsageError(
@@ -290,25 +288,28 @@ def _view(
     names: Sequence[str],
     id_type: str,
     options: Mapping[str, Any],
-) -> pyarrow.Schema | None:
-    """Make the view `input`; return the types of its columns, None for text, which has none.
+) -> tuple[pyarrow.Schema | None, list[str]]:
+    """Make the view `input`; return the types of its columns, None for text, and their names.
 
     Raises:
-        UsageError: A later file lacks a column of some `names`, or text has no header.
+        UsageError: A later file lacks a column of some `names`, text has no header, or a column has
+            the name of another.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds
 
+    used = [*names, *(columns[end] for end in ENDS if columns[end] is not None)]
+
     if not isinstance(inputs, list):
         reader = pa.RecordBatchReader.from_stream(inputs)
+        refuse_twice("the table", reader.schema.names, used)
         connection.register("input", reader)
-        schema: pyarrow.Schema = reader.schema
-        return schema
+        return reader.schema, reader.schema.names
     kind = input_format(inputs[0], options.get("format"))
     if kind in ("graphml", "gexf"):
         reader = GraphXml(inputs[0]).edges()
         connection.register("input", reader)
-        return reader.schema
+        return reader.schema, reader.schema.names
     if kind in ("parquet", "arrow"):
         rows = ds.dataset(inputs, format="ipc" if kind == "arrow" else kind)
         for file in rows.get_fragments():
@@ -319,12 +320,14 @@ def _view(
                         f"{file.path} has no column {name}, which {inputs[0]} has; import the "
                         "files separately, or leave the column out"
                     )
+        refuse_twice(inputs[0], rows.schema.names, used)
         connection.register("input", rows)
-        return rows.schema
+        return rows.schema, rows.schema.names
     if not columns["header"]:
         raise UsageError("columns of edges are named by a header, and the input has none")
     kinds = {"string": "VARCHAR", "uint64": "UBIGINT"}
     types = {columns[end]: kinds.get(id_type, "BIGINT") for end in ("source", "target")}
-    rows = text_rows(inputs, columns["delimiter"], types)
-    connection.execute(f"CREATE VIEW input AS FROM {rows}")
-    return None
+    text = TextRows(connection, inputs, columns["delimiter"], types)
+    refuse_twice(inputs[0], text.names, used)
+    connection.execute(f"CREATE VIEW input AS FROM {text.function}")
+    return None, text.names

@@ -11,8 +11,7 @@ import contextlib
 import os
 import re
 import tempfile
-from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -26,6 +25,7 @@ from brimful.tables.arrow import load_pandas
 from brimful.tables.connection import Connection
 from brimful.tables.convert_out import require, require_installed
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
+from brimful.tables.text_rows import TextRows, refuse_twice, sql_path
 from brimful.wording import counted, did_you_mean, rows_shown, shortened
 
 if TYPE_CHECKING:
@@ -49,15 +49,8 @@ JOIN_BYTES = ARROW_RESERVE_BYTES + LOADED_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
 JOIN_RESERVE_BYTES = JOIN_BYTES + _RETAINED_BYTES
 #: Rows of a batch of the outcome; few, because rows may be long.
 _BATCH_ROWS = 8192
-#: Options of DuckDB for text, which is as docs/formats.md says (RFC 4180). All rows decide the
-#: types of columns, and a date is written YYYY-MM-DD: 01/02/2020 stays a string. The usual buffers,
-#: of 32 MB, leave no room for a join of the least memory.
-_TEXT = (
-    "header=true, quote='\"', escape='\"', comment='', allow_quoted_nulls=false, "
-    "hive_partitioning=false, dateformat='%Y-%m-%d', sample_size=-1, buffer_size=8388608"
-)
-#: The most bytes of comments before the header of a text.
-_COMMENT_BYTES = 1 << 20
+#: The beginning of DuckDB's advice, which is about options of its own.
+_ADVICE = re.compile(r" (?:The search space used|Possible (?:fixes|[Ss]olutions?):|LINE 1:)")
 _MATCHED = "brimful matched"
 #: The id of a row of the table without a vertex.
 _UNMATCHED = "brimful unmatched"
@@ -111,6 +104,8 @@ class Join:
         self._table, self._on, self._columns = table, on, columns
         #: The types of the columns, if the table itself declares them.
         self._types: pyarrow.Schema | None = None
+        #: The names in the header, if the table is text.
+        self._names: Sequence[str] = ()
         #: The least id of the table that has no vertex, once the joined rows are read.
         self._unmatched: pyarrow.Scalar | None = None
         self.name = table_name(table)
@@ -298,7 +293,9 @@ class Join:
                 "hive_partitioning=false)"
             )
             return
-        connection.execute(f"CREATE VIEW added AS FROM {text_rows([self.name])}")
+        rows = TextRows(connection, [self.name])
+        self._names = rows.names
+        connection.execute(f"CREATE VIEW added AS FROM {rows.function}")
 
     def _check(self, connection: Connection, own: Sequence[str], texts: bool) -> None:
         with self._errors():
@@ -323,13 +320,7 @@ class Join:
                     + did_you_mean(name, list(kinds))
                 )
         taken = {"vertex", *map(str.lower, own)}
-        # SQL ignores the case of names, and would rename the second of two equal ones.
-        names = kinds if self._types is None else self._types.names
-        if twice := [name for name, count in Counter(map(str.lower, names)).items() if count > 1]:
-            raise UsageError(
-                f"{self.name} has more than one column {twice[0]}, in capital or small letters; "
-                "rename one of them"
-            )
+        refuse_twice(self.name, self._names if self._types is None else self._types.names)
         for name in kinds if self._columns is None else self._columns:
             if name != self._on and name.lower() in taken:
                 raise UsageError(
@@ -362,7 +353,7 @@ def connected(memory: int, threads: int | None) -> Iterator[Connection]:
             # Insertion order is not needed: the query sorts the outcome.
             "preserve_insertion_order": "false",
         }
-        connection = stack.enter_context(Connection(duckdb.connect(config=settings)))
+        connection = stack.enter_context(Connection(duckdb.connect(config=settings), folder.path))
         # DuckDB would print a progress bar on standard output.
         connection.execute("SET enable_progress_bar = false")
         yield connection
@@ -401,13 +392,15 @@ def join_errors(name: str) -> Iterator[None]:
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except (duckdb.Error, pa.ArrowException) as error:
-        sentence = " ".join(str(error).split())
+        sentence = _ADVICE.split(" ".join(str(error).split()))[0]
         if "No space left" in sentence:
             raise StoreIoError(f"a join needs more disk than is free: {sentence}") from None
         if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory" in sentence:
             raise BudgetError(
                 f"the memory budget is too small to join {name}; give a larger one"
             ) from None
+        if "CSV parsing dialect" in sentence:
+            sentence += "; close all quotes, and write as many fields in each line as in the header"
         raise InputError(f"{name} cannot be joined: {sentence}") from None
 
 
@@ -496,58 +489,6 @@ def bytes_of_joins(count: int) -> int:
     pyarrow and DuckDB are not loaded yet. Each join leaves memory with the process.
     """
     return JOIN_BYTES + (count - 1) * LOADED_BYTES
-
-
-def text_rows(
-    paths: Sequence[str], delimiter: str | None = None, types: Mapping[str, str] | None = None
-) -> str:
-    """Return the function of SQL that reads CSV files with a header.
-
-    `delimiter` None: DuckDB detects it. `types` are those of some columns.
-
-    Raises:
-        UsageError: The files have different numbers of comment lines before the header.
-    """
-    skipped = {_comment_lines(path) for path in paths}
-    if len(skipped) > 1:
-        raise UsageError(
-            f"{paths[0]} and other inputs have different numbers of lines before the header; "
-            "remove the comments"
-        )
-    options = f"{_TEXT}, skip={skipped.pop()}"
-    if delimiter is not None:
-        options += f", sep={_sql_text(delimiter)}"
-    if types:
-        pairs = (f"{_sql_text(name)}: {_sql_text(kind)}" for name, kind in types.items())
-        options += f", types={{{', '.join(pairs)}}}"
-    return f"read_csv([{', '.join(map(sql_path, paths))}], {options})"
-
-
-def _comment_lines(path: str) -> int:
-    """Return the number of comments and blank lines before the header of a CSV file.
-
-    Raises:
-        InputError: The comments are too long.
-    """
-    import pyarrow as pa
-
-    with join_errors(path), pa.input_stream(path) as file:
-        start = file.read(_COMMENT_BYTES).removeprefix(b"\xef\xbb\xbf")
-    for number, line in enumerate(start.splitlines()):
-        if line and not line.startswith((b"#", b"%")):
-            return number
-    if len(start) == _COMMENT_BYTES:
-        raise InputError(f"{path} has more than 1 MiB of comments before its header; remove them")
-    return 0
-
-
-def sql_path(path: str) -> str:
-    """Return a path as a text of SQL that names this file alone: DuckDB expands patterns."""
-    return _sql_text(re.sub(r"[*?\[]", r"[\g<0>]", path))
-
-
-def _sql_text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def sql_name(column: str) -> str:

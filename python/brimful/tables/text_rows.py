@@ -1,0 +1,185 @@
+"""CSV files as rows of DuckDB, read as docs/formats.md says: the dialect of RFC 4180.
+
+Invariant: DuckDB is strict. Its other mode reads lines that end in several ways, but also drops
+text after a closing quote, and columns beyond the header.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import InputError, UsageError
+from brimful.io.output import writing_to
+
+if TYPE_CHECKING:
+    from brimful.tables.connection import Connection
+
+#: Options of DuckDB. All rows decide the types of columns, and a date is written YYYY-MM-DD:
+#: 01/02/2020 stays a string. The usual buffers, of 32 MB, leave no room for a join of the least
+#: memory.
+_OPTIONS = (
+    "header=true, quote='\"', escape='\"', comment='', allow_quoted_nulls=false, "
+    "hive_partitioning=false, dateformat='%Y-%m-%d', sample_size=-1, buffer_size=8388608"
+)
+_DELIMITERS = ",;\t|"
+#: The most bytes of comments before the header.
+_COMMENT_BYTES = 1 << 20
+#: Bytes of text that are read at once, and the most of a line that is copied.
+_BLOCK_BYTES = 1 << 20
+_LINE_BYTES = 8 << 20
+#: A quote that opens a field, and a field within quotes; the delimiter may be any usual one.
+_OPENING = re.compile(rb'(?:^|(?<=[,;\t|]))"')
+_QUOTED = re.compile(_OPENING.pattern + rb'(?:[^"]|"")*+"')
+
+
+class TextRows:
+    """CSV files with a header, as a function of SQL.
+
+    Attributes:
+        function: The function that reads their rows.
+        names: The names in the header of the first file. DuckDB renames the second of two equal
+            ones.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        paths: Sequence[str],
+        delimiter: str | None = None,
+        types: Mapping[str, str] | None = None,
+    ) -> None:
+        """Take files; `types` are those of some columns. `delimiter` None: DuckDB detects it.
+
+        Raises:
+            UsageError: The files have different numbers of comment lines before the header.
+            InputError: The comments are too long, or a line is.
+            StoreIoError: A copy of a file cannot be written.
+        """
+        starts = [_start(path) for path in paths]
+        skipped = [_comment_lines(path, start) for path, start in zip(paths, starts, strict=True)]
+        if len(set(skipped)) > 1:
+            raise UsageError(
+                f"{paths[0]} and other inputs have different numbers of lines before the header; "
+                "remove the comments"
+            )
+        read = [
+            _with_one_line_end(path, os.path.join(connection.folder, f"{number}.csv"))
+            for number, path in enumerate(paths)
+        ]
+        options = f"{_OPTIONS}, skip={skipped[0]}"
+        header = starts[0].decode("utf-8", "replace").splitlines(keepends=True)[skipped[0] :]
+        if delimiter is None:
+            query = f"SELECT Delimiter FROM sniff_csv({sql_path(read[0])}, {options})"
+            ((found,),) = connection.execute(query).fetchall()
+            # If no delimiter splits all lines, DuckDB takes one that splits none.
+            likely = [one for one in (found, *_DELIMITERS) if header and one in header[0]]
+            delimiter = likely[0] if likely else str(found)
+        self.names: list[str] = next(csv.reader(header, delimiter=delimiter), [])
+        options += f", sep={_sql_text(delimiter)}"
+        if types:
+            pairs = (f"{_sql_text(name)}: {_sql_text(kind)}" for name, kind in types.items())
+            options += f", types={{{', '.join(pairs)}}}"
+        self.function = f"read_csv([{', '.join(map(sql_path, read))}], {options})"
+
+
+def _start(path: str) -> bytes:
+    """Return the start of a file, with its comments and its header."""
+    import pyarrow as pa
+
+    with pa.input_stream(path) as file:
+        start: bytes = file.read(_COMMENT_BYTES)
+    return start.removeprefix(b"\xef\xbb\xbf")
+
+
+def _comment_lines(path: str, start: bytes) -> int:
+    """Return the number of comments and blank lines before the header of a file."""
+    for number, line in enumerate(start.splitlines()):
+        if line and not line.startswith((b"#", b"%")):
+            return number
+    if len(start) == _COMMENT_BYTES:
+        raise InputError(f"{path} has more than 1 MiB of comments before its header; remove them")
+    return 0
+
+
+def _with_one_line_end(path: str, copy: str) -> str:
+    """Return the path of a file, or of its copy if its lines do not all end alike."""
+    import pyarrow as pa
+
+    with pa.input_stream(path) as file:
+        if not _has_several_line_ends(file):
+            return path
+    with pa.input_stream(path) as file, writing_to(copy), open(copy, "wb") as out:
+        is_open = False
+        for lines in _lines(path, file):
+            for line in lines:
+                if b'"' in line:
+                    is_open = _ends_in_quotes(line, is_open)
+                out.write(line if is_open else line.rstrip(b"\r\n") + b"\n")
+    return copy
+
+
+def _has_several_line_ends(file: Any) -> bool:
+    """Return whether LF, CRLF and CR are not all the same, within quotes too."""
+    feeds = returns = pairs = 0
+    last = b""
+    while block := file.read(_BLOCK_BYTES):
+        feeds += block.count(b"\n")
+        returns += block.count(b"\r")
+        pairs += block.count(b"\r\n") + (last == b"\r" and block[:1] == b"\n")
+        last = block[-1:]
+    return sum(count > 0 for count in (pairs, feeds - pairs, returns - pairs)) > 1
+
+
+def _lines(path: str, file: Any) -> Iterator[list[bytes]]:
+    """Yield the lines of a file with their ends, some at a time.
+
+    Raises:
+        InputError: A line is too long.
+    """
+    begun = b""
+    while block := file.read(_BLOCK_BYTES):
+        # The last line may go on, and its CR may belong to the LF of the next block.
+        *lines, begun = (begun + block).splitlines(keepends=True)
+        yield lines
+        if len(begun) > _LINE_BYTES:
+            raise InputError(f"{path} has a line of more than {_LINE_BYTES >> 20} MiB")
+    yield begun.splitlines(keepends=True)
+
+
+def _ends_in_quotes(line: bytes, is_open: bool) -> bool:
+    """Return whether a line ends within quotes; `is_open`: it begins so."""
+    rest = _QUOTED.sub(b"", b'"' + line if is_open else line)
+    return _OPENING.search(rest) is not None
+
+
+def refuse_twice(table: str, names: Iterable[str], used: Iterable[str] | None = None) -> None:
+    """Refuse columns whose names differ in capital letters at most; SQL ignores the case of names.
+
+    `used` names the columns that are taken; None: all.
+
+    Raises:
+        UsageError: A name occurs twice.
+    """
+    places: dict[str, list[str]] = {}
+    for number, name in enumerate(names, 1):
+        places.setdefault(name.lower(), []).append(f"{name} ({number})")
+    for name in places if used is None else map(str.lower, used):
+        # A column without a name gets one of DuckDB.
+        if name and len(same := places.get(name, [])) > 1:
+            raise UsageError(
+                f"{table} has more than one column {name}, in capital or small letters: "
+                f"{', '.join(same)}; rename all but one"
+            )
+
+
+def sql_path(path: str) -> str:
+    """Return a path as a text of SQL that names this file alone: DuckDB expands patterns."""
+    return _sql_text(re.sub(r"[*?\[]", r"[\g<0>]", path))
+
+
+def _sql_text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
