@@ -10,6 +10,7 @@ from typing import Any
 
 import igraph
 import networkx as nx
+import pyarrow as pa
 import pytest
 
 import brimful as bf
@@ -166,6 +167,26 @@ def test_a_weight_is_one_plain_number(tmp_path: Path) -> None:
         assert graph.neighbors("a", weights=True) == (["b"], [2.5])
     with pytest.raises(bf.InputError, match="a wrong time: expected one value, found several"):
         GraphXml(str(path)).edges().read_all()
+
+
+def test_text_around_the_children_of_an_element_is_its_value(tmp_path: Path) -> None:
+    """The text of the children is not, and neither is the space between those of yEd."""
+    path = tmp_path / "g.graphml"
+    keys = (
+        '<key id="d" for="node" attr.name="name" attr.type="string">'
+        "<default>un<i>x</i>known</default></key>"
+        '<key id="w" for="edge" attr.name="weight" attr.type="double"/>'
+    )
+    nodes = "".join(
+        f'<node id="{id_}"><data key="d">{text}</data></node>'
+        for id_, text in enumerate((" a<b>b</b>c<d>d<e>e</e>d</d><!-- e -->f", "\n <y/>\n ", " \n"))
+    )
+    edge = '<edge source="0" target="1"><data key="w"><x>1</x>2.5</data></edge>'
+    path.write_text(f'<graphml>{keys}<graph edgedefault="directed">{nodes}{edge}</graph></graphml>')
+    with bf.read(path, vertex_columns=path, on="id") as graph:
+        names = pa.table(graph.vertex_rows())["name"].to_pylist()
+        assert names == ["acf", "unknown", " \n"]
+        assert graph.to_arrow()["weight"].to_pylist() == [2.5]
 
 
 def test_the_choice_of_columns_is_that_of_the_file(tmp_path: Path) -> None:

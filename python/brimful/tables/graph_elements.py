@@ -202,6 +202,7 @@ class _Parser:
         self._text_depth = 0
         self._key: str | None = None
         self._text: list[str] = []
+        self._has_children = False
 
     def elements(self, file: IO[bytes]) -> Iterator[Element]:
         """Yield nodes and edges."""
@@ -236,8 +237,8 @@ class _Parser:
         self._bytes_since_tag = 0
         self._depth += 1
         if self._text_depth:
-            # The text of an element ends at its first child.
-            self._expat.CharacterDataHandler = None
+            # The text of a child is not that of its parent.
+            self._expat.CharacterDataHandler, self._has_children = None, True
         known_tag = self._tags.get(name)
         if known_tag is None:
             tag = name.rpartition("}")[2]
@@ -262,6 +263,8 @@ class _Parser:
         tag, _ = self._tags[name]
         if self._depth == self._text_depth:
             self._end_text()
+        elif self._text_depth and self._depth == self._text_depth + 1:
+            self._expat.CharacterDataHandler = self._text.append
         elif self._element is not None and tag == self._element.kind:
             self._ended.append(self._element)
             self._element = None
@@ -361,12 +364,15 @@ class _Parser:
         if self._text_depth:
             return
         self._text_depth, self._key, self._text = self._depth, key, []
+        self._has_children = False
         self._expat.CharacterDataHandler = self._text.append
 
     def _end_text(self) -> None:
         self._expat.CharacterDataHandler = None
         self._text_depth = 0
-        text = "".join(self._text)
+        whole = "".join(self._text)
+        # Space between children, such as those of yEd, is layout.
+        text = (whole.strip() or None) if self._has_children else whole
         if self._key is not None:
             self._put(self._key, text)
         elif self._attribute is not None:
