@@ -15,6 +15,8 @@ import pytest
 import brimful as bf
 from brimful.catalog import algorithms
 from brimful.cli import app, tree
+from brimful.options import table
+from brimful.options.runs import PlaceOptions
 from command import BUDGET, DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
 
 #: No option of whole numbers takes these.
@@ -149,6 +151,7 @@ def test_parameters_are_options(tmp_path: Path) -> None:
         (["run", "pagerank", "g.txt", "--mode", "asinc"], "'async'"),
         (["run", "pagerank", "g.txt", "--param", "dampign=.9"], "'damping'"),
         (["run", "pagerank", "g.txt", "--store", "byte"], "'bytes'"),
+        (["run", "bfs", "g.txt", "--store", "bytes", "--serializer", "natve"], "'native'"),
         (["import", "g.txt", "h.brimful", "--format", "edgelst"], "'edgelist'"),
         (["import", "s4://bucket/g.txt", "h.brimful"], "'s3'"),
         (["generate", "rmta", "h.brimful"], "'rmat'"),
@@ -222,6 +225,19 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Any:
     edges = write_edges(tmp_path_factory.mktemp("graph") / "g.txt", [(1, 2), (2, 3), (3, 1)])
     with bf.read(edges) as graph:
         yield graph
+
+
+class Kept(bf.Program):
+    """Keeps the id of each vertex."""
+
+    def initial_state(self, vertex: bf.Vertex) -> Any:
+        return vertex.id
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> Any:
+        return None
+
+    def collect(self, vertex: bf.Vertex, signals: list[Any]) -> Any:
+        return vertex.state
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(bf, name) for name in algorithms()}
@@ -344,6 +360,29 @@ def test_one_table_of_parameters() -> None:
         options = set(keywords_of(FUNCTIONS[name]))
         assert ("store" in options) == ("store" in takes), name
         assert ("checkpoint_every" in options) == ("checkpoint_every" in takes), name
+
+
+def test_unknown_words_are_corrected(graph: bf.Graph, tmp_path: Path) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: bf.bfs(graph, 1, store="bytes", serializer="nativ"),  # type: ignore[arg-type]
+        lambda: bf.run(graph, Kept(), compile="nevr"),  # type: ignore[arg-type,call-overload]
+        lambda: bf.run(graph, Kept(), serializer="pickel"),  # type: ignore[arg-type,call-overload]
+        lambda: bf.Bag(tmp_path / "bag", serializer="jsno"),  # type: ignore[arg-type]
+        lambda: bf.Aggregator("sun", 0),  # type: ignore[arg-type]
+        lambda: bf.Box(tmp_path / "box", "i8").process(print, "descendng"),
+    ]
+    for call, meant in zip(
+        calls, ("native", "never", "pickle", "json", "sum", "descending"), strict=True
+    ):
+        with pytest.raises(bf.UsageError, match=f"did you mean '{meant}'"):
+            call()
+    with pytest.raises(bf.UsageError, match="there is no aggregator"):
+        bf.Aggregator([], 0)  # type: ignore[arg-type]
+
+
+def test_every_serializer_of_the_table_works(graph: bf.Graph) -> None:
+    for name in table.options_of(PlaceOptions)["serializer"].words:
+        assert bf.bfs(graph, 1, store="bytes", serializer=name)[3] == 2  # type: ignore[arg-type]
 
 
 def test_the_words_of_the_table_are_those_that_work(graph: bf.Graph) -> None:

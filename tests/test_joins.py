@@ -129,6 +129,7 @@ def test_what_cannot_be_joined_is_refused(degrees: bf.Result, tmp_path: Path) ->
             degrees.join(table, on="id")
 
     refused(pa.table({"vertex": [1]}), "the table has no column id .found: vertex.; name .* on=")
+    refused(pa.table({"idd": [1]}), "no column id .found: idd.; did you mean 'idd'.; name")
     refused(pa.table({"id": ["1"]}), "result are integers, and the column id .* is VARCHAR")
     refused(pa.table({"id": [1.0]}), "is DOUBLE")
     refused(pa.table({"id": [1], "Degree": [1]}), "both the result and the table have a column")

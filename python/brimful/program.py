@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import brimful
 from brimful.errors import UsageError
+from brimful.options.checks import word
 from brimful.packages import numpy
 from brimful.wording import shortened
 
@@ -412,12 +413,7 @@ def combiner_of(program: Program) -> Callable[[Any, Any], Any]:
     Raises:
         UsageError: No combiner has that name.
     """
-    if program.combiner not in _COMBINERS:
-        raise UsageError(
-            f"there is no combiner {shortened(program.combiner)}; choose None or one of "
-            + ", ".join(map(repr, _COMBINERS))
-        )
-    return _COMBINERS[program.combiner]
+    return _COMBINERS[word(program.combiner, "combiner", list(_COMBINERS))]
 
 
 def thresholds_of(program: Program) -> tuple[float, float]:

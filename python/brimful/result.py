@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from brimful.catalog import open_store
-from brimful.errors import UsageError
 from brimful.io.output import native_batches, write_result
-from brimful.options.checks import given_path, whole
+from brimful.options.checks import given_path, whole, word
 from brimful.options.described import EXPORT, described
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import checked
@@ -251,8 +250,8 @@ class Records(Result):
         [(1, State(id=1, less=-1))]
         """
         names = [named.name for named in self._record.fields]
-        if field is not None and field not in names:
-            raise UsageError(f"there is no field {field!r}; choose {' or '.join(names)}")
+        if field is not None:
+            word(field, "field", names)
         count = min(whole(n, "n"), len(self))
         at = 0 if field is None else names.index(field)
         rows = (row for rows in self.native.top(count, at) for row in rows)

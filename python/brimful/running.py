@@ -13,6 +13,7 @@ from brimful.identity import identity_of
 from brimful.interpreted import InterpretedRun
 from brimful.kernels import program as kernels
 from brimful.kernels.methods import Unfit
+from brimful.options.checks import word
 from brimful.options.described import described
 from brimful.options.runs import (
     RUN,
@@ -298,9 +299,8 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     Raises:
         UsageError: The value is something else.
     """
-    if value is not None and value not in choices:
-        quoted = " or ".join(f'"{choice}"' for choice in choices)
-        raise UsageError(f"{name} must be {quoted}, not {shortened(value)}")
+    if value is not None:
+        word(value, name, choices)
 
 
 def _interpreted(

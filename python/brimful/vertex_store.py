@@ -12,6 +12,7 @@ from brimful.catalog import program_store
 from brimful.containers.bags import serializer_of
 from brimful.errors import NotFoundError, UsageError
 from brimful.extra_state import checked_dumps
+from brimful.options.checks import word
 from brimful.options.described import described
 from brimful.options.runs import RUN, ProgramOptions, StoreOptions
 from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
@@ -281,8 +282,7 @@ class VertexStore(States):
         ...     dict(store.run(Degree()))
         {1: 1, 2: 0}
         """
-        if start not in ("initial", "kept"):
-            raise UsageError(f'start must be "initial" or "kept", not {start!r}')
+        word(start, "start", ("initial", "kept"))
         if not isinstance(program, Program | Pregel):
             raise UsageError(
                 "program must be an instance of a class derived from brimful.Program or "

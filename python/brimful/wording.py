@@ -14,11 +14,14 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return `; did you mean 'pagerank'?` for the end of a sentence, or nothing."""
     from difflib import get_close_matches
 
-    simple = {one.lower().replace("-", "_"): one for one in names}
+    def simple(one: str) -> str:
+        return one.lower().lstrip("-").replace("-", "_")
+
+    known = {simple(one): one for one in names}
     # In a short name a larger share may be wrong, such as one letter of two.
-    cutoff = 0.6 if len(name) > 3 else 0.5
-    close = get_close_matches(name.lower().replace("-", "_"), simple, n=1, cutoff=cutoff)
-    return f"; did you mean '{simple[close[0]]}'?" if close else ""
+    cutoff = 0.6 if len(simple(name)) > 3 else 0.5
+    close = get_close_matches(simple(name), known, n=1, cutoff=cutoff)
+    return f"; did you mean '{known[close[0]]}'?" if close else ""
 
 
 def unknown(kind: str, name: str, choices: Iterable[str], listed_by: str | None = None) -> str:

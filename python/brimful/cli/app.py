@@ -151,7 +151,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
         is_option = name.startswith("-")
         raise UsageError(
             f"brimful {options.verb} has no {'option' if is_option else 'argument'} '{rest[0]}'"
-            + (did_you_mean(name, names) if is_option else "")
+            + (did_you_mean(name, [one for one in names if len(one) > 2]) if is_option else "")
             + f"; see 'brimful {options.verb} --help'"
         )
     return options

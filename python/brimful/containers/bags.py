@@ -13,9 +13,12 @@ from brimful.errors import CorruptError, RecordIdError, UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget
+from brimful.wording import did_you_mean, shortened
 
 #: The most records that go to the native side at once; their bytes are limited too.
 _BATCH = 1 << 14
+#: The names of serializers.
+_NAMED = ("bytes", "str", "json", "pickle")
 
 
 def _in_batches(records: Iterable[bytes]) -> Iterator[list[bytes]]:
@@ -456,8 +459,8 @@ def serializer_of(
         return "pickle", lambda value: pickle.dumps(value, protocol=5), pickle.loads
     if isinstance(serializer, str):
         raise UsageError(
-            f"there is no serializer '{serializer}'; use bytes, str, json, pickle, or an object "
-            "with dumps and loads"
+            f"there is no serializer '{shortened(serializer)}'; use {', '.join(_NAMED)}, or an "
+            f"object with dumps and loads{did_you_mean(serializer, _NAMED)}"
         )
     if not (hasattr(serializer, "dumps") and hasattr(serializer, "loads")):
         raise UsageError(f"a serializer must have dumps and loads, and {serializer!r} does not")

@@ -13,6 +13,7 @@ from brimful.errors import RecordIdError, UsageError
 from brimful.io.formats import refuse_folder_in_graph
 from brimful.options.checks import given_path
 from brimful.options.described import COLLECTION, described
+from brimful.wording import did_you_mean, shortened
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -273,8 +274,10 @@ def batches(order: object, length: int, step: int) -> list[range | Sequence[int]
         return [range(start, min(start + step, length)) for start in range(0, length, step)]
     if isinstance(order, str):
         if order != "descending":
+            hint = did_you_mean(order, ["ascending", "descending"])
             raise UsageError(
-                f"order must be 'ascending', 'descending', ranges or ids, not '{order}'"
+                "order must be 'ascending', 'descending', ranges or ids, not "
+                f"'{shortened(order)}'{hint}"
             )
         return batches(None, length, step)[::-1]
     if isinstance(order, range):

@@ -22,6 +22,21 @@ Precision = Literal["f64", "f32"]
 Lists = Literal["memory", "disk"]
 #: How the vertices of a store are divided among partitions.
 Partitioner = Literal["range", "hash"]
+#: How a store writes records, compressed or not.
+Serializer = Literal[
+    "native",
+    "compact",
+    "generic",
+    "native+lz4",
+    "native+zstd",
+    "native+zlib",
+    "compact+lz4",
+    "compact+zstd",
+    "compact+zlib",
+    "generic+lz4",
+    "generic+zstd",
+    "generic+zlib",
+]
 #: The order in which vertices of a store act in the asynchronous mode.
 Scheduler = Literal["latency", "throughput"]
 
@@ -153,7 +168,7 @@ class PlaceOptions(TypedDict, total=False):
         ),
     ]
     serializer: Annotated[
-        str | None,
+        Serializer | None,
         Option(
             'How a store writes records: "native" (default), "compact" or "generic", each also '
             'with "+lz4", "+zstd" or "+zlib".',

@@ -43,10 +43,11 @@ class Aggregator:
 
     def __post_init__(self) -> None:
         """Check the function."""
-        if not callable(self.function) and self.function not in _FUNCTIONS:
+        named = self.function
+        if not callable(named) and not (isinstance(named, str) and named in _FUNCTIONS):
             raise UsageError(
-                f"there is no aggregator '{self.function}'; use {', '.join(_FUNCTIONS)} or a "
-                "function of two values"
+                f"there is no aggregator '{shortened(named)}'; use {', '.join(_FUNCTIONS)} or a "
+                f"function of two values{did_you_mean(str(named), _FUNCTIONS)}"
             )
 
     @property

@@ -15,7 +15,7 @@ from typing import ClassVar
 from urllib.parse import parse_qsl
 
 from brimful.errors import StoreIoError, UsageError
-from brimful.wording import shortened
+from brimful.wording import did_you_mean, shortened
 
 #: A failure counts as a full disk if less than this is free: databases report it in many ways.
 _NO_ROOM_BYTES = 1 << 20
@@ -49,6 +49,32 @@ class Opening:
     def address(self) -> str:
         """The URL without its scheme and options."""
         return self.url.partition(":")[2].partition("?")[0]
+
+    def known_options(self, *names: str) -> dict[str, str]:
+        """Return the options after the question mark.
+
+        Args:
+            names: The names of the options that the store has.
+
+        Returns:
+            The values by name.
+
+        Raises:
+            UsageError: The URL has another option.
+
+        >>> from brimful.stores import Opening
+        >>> Opening("redis://host:6379/0?ttl=60", 2, 1 << 20).known_options("ttl", "retries")
+        {'ttl': '60'}
+        """
+        options = self.options
+        for name in options:
+            if name not in names:
+                known = f"known: {', '.join(names)}" if names else "it has none"
+                raise UsageError(
+                    f'{self.url.partition(":")[0]} has no option "{shortened(name)}"'
+                    f"{did_you_mean(name, names)}; {known}"
+                )
+        return options
 
     @property
     def options(self) -> dict[str, str]:

@@ -39,9 +39,7 @@ class BerkeleyStore(Store):
             ) from error
         if opening.folder is None:
             raise TypeError("berkeleydb is a store in a folder")
-        options = opening.options
-        for name in options.keys() - {"deferred", "cache"}:
-            raise UsageError(f'berkeleydb has no option "{name}"; known: deferred, cache')
+        options = opening.known_options("deferred", "cache")
         deferred = options.get("deferred", "1")
         if deferred not in ("0", "1"):
             raise UsageError(f'deferred must be 0 or 1, not "{deferred}"')

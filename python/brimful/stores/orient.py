@@ -45,8 +45,7 @@ class Orient:
         database, _, name = parts.path.lstrip("/").partition("/")
         if not (parts.hostname and database and _NAME.fullmatch(name)):
             raise UsageError(f"an orientdb URL has the form {FORM}")
-        for option in opening.options.keys() - {"retry_seconds"}:
-            raise UsageError(f'orientdb has no option "{option}"; known: retry_seconds')
+        opening.known_options("retry_seconds")
         try:
             port = parts.port or 2480
         except ValueError as error:

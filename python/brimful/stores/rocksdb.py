@@ -32,6 +32,7 @@ class RocksStore(Store):
             ) from error
         if opening.folder is None:
             raise TypeError("rocksdb is a store in a folder")
+        opening.known_options()
         memory = max(opening.memory_bytes, 1 << 20)
         options = rocksdict.Options(raw_mode=True)
         options.create_if_missing(True)

@@ -302,9 +302,10 @@ class Join:
             described = connection.execute("DESCRIBE added").fetchall()
         kinds = {str(name): str(kind) for name, kind, *_ in described}
         if self._on not in kinds:
+            hint = did_you_mean(self._on, list(kinds))
             raise UsageError(
-                f"{self.name} has no column {self._on} (found: {', '.join(kinds)}); name the "
-                "column of vertex ids with --on"
+                f"{self.name} has no column {self._on} (found: {', '.join(kinds)}){hint}; name "
+                "the column of vertex ids with --on"
             )
         kind = kinds[self._on]
         if (kind == "VARCHAR") != texts or not (texts or "INT" in kind):
