@@ -149,6 +149,37 @@ def test_a_folder_of_files_is_one_result(tmp_path: Path) -> None:
     assert "expected files that all end in one of" in refuse(INPUT, "top", folder)
 
 
+def test_broken_quotes_of_a_result_are_refused(tmp_path: Path) -> None:
+    """Each was read as another text: pyarrow joins what follows a quote to the field."""
+    path, fine = tmp_path / "r.csv", tmp_path / "fine.csv"
+    fine.write_text('vertex,value\na,1\nb"c"",2\n"d,\n""e""",3\n', newline="")
+    assert dict(bf.SavedResult(fine)) == {"a": 1, 'b"c""': 2, 'd,\n"e"': 3}
+    filler = '"a,\n""b",0\n' * 100_000
+    for text, line in (
+        ('vertex,value\n"a"b,0.5\nc,1\n', 2),
+        ('vertex,value\na,0.5\nb,"1"5\n', 3),
+        ('vertex,value\na,0.5\n"b,1\nc,2\n', 3),
+        ('vertex,value\n"a,0.5\nb,"1"\n', 2),
+        ('vertex,"val"ue\na,0.5\n', 1),
+        ('"vertex,value\na,0.5\n', 1),
+        (f'vertex,value\n{filler}"a"b,2\n', 200_002),
+    ):
+        path.write_text(text, newline="")
+        with pytest.raises(bf.InputError, match=rf"r\.csv:{line}: a field in quotes"):
+            dict(bf.SavedResult(path))
+    for verb in (("top", path), ("compare", path, fine)):
+        assert "r.csv:200002: a field in quotes is not closed" in refuse(INPUT, *verb)
+
+
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    table = pa.table([[1], [2], [3]], ["vertex", "value", "value"])
+    pq.write_table(table, tmp_path / "r.parquet")
+    (tmp_path / "r.csv").write_text("vertex,value,value\n1,2,3\n")
+    for suffix in ("parquet", "csv"):
+        said = refuse(INPUT, "top", tmp_path / f"r.{suffix}")
+        assert said.endswith(f"r.{suffix} has more than one column value; rename one")
+
+
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
     assert "there is no result at" in refuse(INPUT, "top", tmp_path / "missing.csv")
     assert "ends in none of them" in refuse(USAGE, "top", write_edges(tmp_path / "e.txt", []))

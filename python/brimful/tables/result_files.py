@@ -8,6 +8,8 @@ keep neither promise: they read a whole CSV file ahead.
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -32,6 +34,12 @@ BATCH_ROWS = 65_536
 _BATCH_BYTES = 2 << 20
 #: Bytes of CSV that are parsed at once, and the most of a line.
 _BLOCK_BYTES = 1 << 20
+#: A field of CSV, the records at the start of a text, the fields that end there, and a field that
+#: may go on.
+_FIELD = re.compile(rb'(?>"(?:[^"]++|"")*+"|[^",\r\n][^,\r\n]*+|)')
+_RECORDS = re.compile(rb"(?:(?:%b,)*+%b(?:\r\n?|\n))*+" % (_FIELD.pattern, _FIELD.pattern))
+_FIELDS = re.compile(rb"(?:%b,)*+" % _FIELD.pattern)
+_BEGUN = re.compile(rb'"(?:[^"]++|"")*+"?|' + _FIELD.pattern)
 
 
 def beyond_usual(largest_bytes: int) -> int:
@@ -73,6 +81,9 @@ class ResultTable:
             self._files = [open_file(file) for file in files]
         self.schema = self._files[0].schema
         for name, file in zip(files, self._files, strict=True):
+            twice = [one for one, count in Counter(file.schema.names).items() if count > 1]
+            if twice:
+                raise InputError(f"{name} has more than one column {twice[0]}; rename one")
             if lacking := set(self.schema.names) - set(file.schema.names):
                 raise InputError(
                     f"{name} has no column {min(lacking)}, which {files[0]} has; keep files of one "
@@ -212,7 +223,9 @@ class CsvResult:
 
         self._path = path
         with open(path, "rb") as raw:
-            self._names = _parsed(raw.readline(_BLOCK_BYTES), None, {}).schema.names
+            header = raw.readline(_BLOCK_BYTES)
+        _end_of_records(path, header, 0, is_last=True)
+        self._names = _parsed(header, None, {}).schema.names
         self._types = dict.fromkeys(self._names, pa.string()) | types
         self.schema = pa.schema([(name, self._types[name]) for name in self._names])
 
@@ -227,7 +240,7 @@ class CsvResult:
         types = {name: self._types[name] for name in columns or self._names[:1]}
         with open(self._path, "rb") as raw:
             lines = raw.readline(_BLOCK_BYTES).count(b"\n")
-            for block in self._blocks(raw):
+            for block in self._blocks(raw, lines):
                 with reader_errors(self._path, lines):
                     table = _parsed(block, self._names, types)
                 lines += block.count(b"\n")
@@ -237,40 +250,56 @@ class CsvResult:
                     else [pa.RecordBatch.from_struct_array(pa.nulls(table.num_rows, pa.struct([])))]
                 )
 
-    def _blocks(self, raw: Any) -> Iterator[bytes]:
-        """Yield blocks of whole records.
+    def _blocks(self, raw: Any, lines: int) -> Iterator[bytes]:
+        """Yield blocks of whole records, which come after some `lines`.
 
         Raises:
-            InputError: A record is longer than a block.
+            InputError: A record is longer than a block, or a field in quotes is broken.
         """
         begun = b""
         while read := raw.read(_BLOCK_BYTES):
             begun += read
-            end = _end_of_records(begun)
+            end = _end_of_records(self._path, begun, lines)
             if end == 0 and len(begun) > _BLOCK_BYTES:
                 raise InputError(
-                    f"{self._path} has a record of more than {_BLOCK_BYTES:,} bytes; a result has "
-                    "none"
+                    f"{self._path}:{lines + 1}: a record of more than {_BLOCK_BYTES:,} bytes "
+                    "begins here; a result has none"
                 )
             if end:
                 yield begun[:end]
+                lines += begun.count(b"\n", 0, end)
                 begun = begun[end:]
         if begun:
+            _end_of_records(self._path, begun, lines, is_last=True)
             yield begun
 
 
-def _end_of_records(text: bytes) -> int:
-    """Return the end of the last whole record in a text that begins with one; 0: there is none.
+def _end_of_records(path: str, text: bytes, lines: int, *, is_last: bool = False) -> int:
+    """Return the end of the last whole record in a text after some lines; 0: there is none.
 
     Line ends within quotes are part of a value.
+
+    Raises:
+        InputError: A field in quotes is broken: pyarrow would join the text after it to the field.
     """
-    end, quotes = len(text), text.count(b'"')
-    while (newline := text.rfind(b"\n", 0, end)) >= 0:
-        quotes -= text.count(b'"', newline, end)
-        if quotes % 2 == 0:
-            return newline + 1
-        end = newline
-    return 0
+    if b'"' not in text:
+        return text.rfind(b"\n") + 1
+    end = _matched(_RECORDS, text, 0)
+    field = _matched(_FIELDS, text, end)
+    if not (_FIELD if is_last else _BEGUN).fullmatch(text, field):
+        line = lines + text.count(b"\n", 0, field) + 1
+        raise InputError(
+            f"{path}:{line}: a field in quotes is not closed, or text follows its end; double the "
+            "quotes within it"
+        )
+    return end
+
+
+def _matched(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
+    """Return the end of the match of a pattern that matches everywhere."""
+    match = pattern.match(text, start)
+    assert match is not None, "the pattern matches no text, too"
+    return match.end()
 
 
 def _parsed(block: bytes, names: Sequence[str] | None, types: dict[str, Any]) -> pyarrow.Table:
