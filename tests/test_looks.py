@@ -17,7 +17,7 @@ import brimful as bf
 from brimful.cli.compare_verb import DIFFERENT
 from brimful.io.output import write_table
 from brimful.sizes import parse_budget
-from brimful.tables import result_files
+from brimful.tables import csv_file
 from brimful.tables.result_rows import largest, open_table
 from cgroup import hard_limit
 from command import BUDGET, DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
@@ -101,7 +101,7 @@ def test_strings_that_look_like_numbers_stay_strings(tmp_path: Path, ids: list[s
 def test_line_ends_within_ids_are_no_ends_of_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(result_files, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(csv_file, "_BLOCK_BYTES", 64)
     ids = sorted(f'{n}\n"quoted",\n' for n in range(50))
     with bf.Graph.from_arrow(pa.table({"source": ids, "target": ids})) as graph:
         bf.degrees(graph).write(tmp_path / "r.csv")

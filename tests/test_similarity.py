@@ -154,6 +154,31 @@ def test_pairs_of_files_and_names(tmp_path: Path) -> None:
         assert len(lines) == 4
 
 
+def test_ids_of_text_have_the_type_of_the_graph(tmp_path: Path) -> None:
+    """pyarrow would guess it from the first rows: 007 is not the vertex 7, nor are dates ids."""
+    names = ["007", "7", "true", "NA", "2020-01-01", "1.0"]
+    path = tmp_path / "pairs.csv"
+    path.write_text("a,b\n" + "".join(f"{name},x\n" for name in names))
+    edges = [(name, str(at)) for at, name in enumerate(names)] + [("x", "0")]
+    with bf.Graph.from_arrow(table_of(edges), ids="string") as graph:
+        rows = bf.similarity(graph, pairs=path)
+        assert list(rows) == [(name, "x", float(name == "007")) for name in names]
+    large = 2**63 + 5
+    path.write_text(f"a,b\n{large},1\n")
+    with bf.Graph.from_arrow(table_of([(large, 0), (1, 0)])) as graph:
+        assert list(bf.similarity(graph, pairs=path)) == [(large, 1, 1.0)]
+        for text, says, kind in (
+            ("1,2\n2,1\n", "the first line of .*pairs.csv is no header: 1,2", bf.InputError),
+            ('a,b\n"1"0,1\n', r"pairs\.csv:2: a field in quotes is not closed", bf.InputError),
+            ("a,b\n1.0,1\n", r"pairs\.csv cannot be read: .*line 2.*'1\.0'$", bf.InputError),
+            ("a,b\n1,1,1\n", "line 2: Expected 2 columns, got 3: 1,1,1$", bf.InputError),
+            ("a,b,c\n1,1,1\n", r"two columns of vertices in .*pairs\.csv, or two", bf.UsageError),
+        ):
+            path.write_text(text)
+            with pytest.raises(kind, match=says):
+                bf.similarity(graph, pairs=path)
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     graph, pairs = tmp_path / "g.brimful", tmp_path / "pairs.csv"
     succeed("generate", "ring", graph, "--vertices", 9, "--quiet")

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from brimful.errors import NotFoundError, UsageError
+from brimful.errors import InputError, NotFoundError, UsageError
 from brimful.io.inputs import known_bytes
 from brimful.io.reader_errors import reader_errors
 from brimful.io.regular import refuse_special
-from brimful.options.imports import columns_of, import_options
+from brimful.options.checks import whole_number
+from brimful.options.imports import EdgeColumns, columns_of, import_options
 from brimful.tables.arrow import open_arrow
-from brimful.tables.edge_table import ARROW_RESERVE_BYTES, EdgeTable, open_stream
+from brimful.tables.csv_file import CsvFile
+from brimful.tables.edge_table import (
+    ARROW_RESERVE_BYTES,
+    EdgeTable,
+    open_stream,
+    pick_columns,
+    table_of,
+)
 from brimful.tables.parquet import open_parquet
-from brimful.wording import rows_shown
+from brimful.wording import rows_shown, shortened
 
 if TYPE_CHECKING:
     from brimful import _native
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_BLOCK_BYTES = 1 << 20
 #: The sentence of the native module about a vertex that a graph lacks.
 _LACKING = re.compile(r'the graph has no vertex "?(.+?)"?')
 
@@ -36,19 +44,31 @@ def open_pairs(pairs: object, graph: _native.Graph) -> EdgeTable:
         InputError: The content is not of the format, or the columns hold no ids.
         StoreIoError: The file cannot be read.
     """
-    ids = "string" if graph.id_type == "string" else "int"
+    name, format_name = "the pairs", None
+    if isinstance(pairs, (str, os.PathLike)):
+        name = os.fspath(pairs)
+        format_name = _format_of(name)
+    try:
+        return _opened(pairs, format_name, graph.id_type)
+    except UsageError:
+        # The options that the rule of columns advises are those of an import.
+        raise UsageError(
+            f"expected two columns of vertices in {name}, or two with known names such as source "
+            "and target"
+        ) from None
+
+
+def _opened(pairs: Any, format_name: str | None, id_type: str) -> EdgeTable:
+    ids = "string" if id_type == "string" else "int"
     wanted = columns_of(import_options())
-    if not isinstance(pairs, (str, os.PathLike)):
+    if format_name is None:
         return open_stream(pairs, wanted, name="the pairs", ids=ids)
     path = os.fspath(pairs)
-    format_name = _format_of(path)
     if format_name == "parquet":
         return open_parquet(path, wanted, ids=ids)
     if format_name == "arrow":
         return open_arrow(path, wanted, ids=ids)
-    table = open_stream(_text(path, _DELIMITERS[format_name]), wanted, name=path, ids=ids)
-    table.reserve_bytes = ARROW_RESERVE_BYTES
-    return table
+    return _text(path, _DELIMITERS[format_name], wanted, id_type)
 
 
 def reserve_of_pairs(pairs: str) -> int:
@@ -102,13 +122,24 @@ def with_row(error: NotFoundError, pairs: object, graph: _native.Graph) -> NotFo
     return error
 
 
-def _text(path: str, delimiter: str) -> Any:
-    """Return a reader of the batches of a file of text with a header."""
-    from pyarrow import csv
+def _text(path: str, delimiter: str, wanted: EdgeColumns, id_type: str) -> EdgeTable:
+    """Open a file of text with a header.
+
+    Its ids have the type of the graph's, so that 007 stays a text beside other texts.
+    """
+    import pyarrow as pa
 
     with reader_errors(path):
-        return csv.open_csv(
-            path,
-            read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-            parse_options=csv.ParseOptions(delimiter=delimiter),
-        )
+        names = CsvFile(path, {}, delimiter).schema.names
+        if all(whole_number(name) is not None for name in names):
+            raise InputError(
+                f"the first line of {path} is no header: {shortened(delimiter.join(names))}; add "
+                "one such as source,target"
+            )
+        columns = dataclasses.replace(pick_columns(path, names, wanted), weight=None)
+        ends = [columns.source, columns.target]
+        file = CsvFile(path, dict.fromkeys(ends, pa.type_for_alias(id_type)), delimiter)
+    schema = pa.schema([file.schema.field(end) for end in ends])
+    ids = "string" if id_type == "string" else "int"
+    rows = file.batches(ends)
+    return table_of(path, columns, schema, rows, ids=ids, reserve_bytes=ARROW_RESERVE_BYTES)

@@ -1,4 +1,4 @@
-"""The files of a saved result, read batch by batch: Parquet, Arrow IPC or CSV.
+"""The files of a saved result, read batch by batch: Parquet and Arrow IPC.
 
 Invariant: a batch is a few MiB, whatever a row takes, and nothing is read ahead. `reserve_bytes`
 is what the largest page, record batch or dictionary of a file adds to that. The datasets of pyarrow
@@ -8,7 +8,6 @@ keep neither promise: they read a whole CSV file ahead.
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -32,14 +31,6 @@ _USUAL_BYTES = 16 << 20
 BATCH_ROWS = 65_536
 #: Bytes of the rows of a batch.
 _BATCH_BYTES = 2 << 20
-#: Bytes of CSV that are parsed at once, and the most of a line.
-_BLOCK_BYTES = 1 << 20
-#: A field of CSV, the records at the start of a text, the fields that end there, and a field that
-#: may go on.
-_FIELD = re.compile(rb'(?>"(?:[^"]++|"")*+"|[^",\r\n][^,\r\n]*+|)')
-_RECORDS = re.compile(rb"(?:(?:%b,)*+%b(?:\r\n?|\n))*+" % (_FIELD.pattern, _FIELD.pattern))
-_FIELDS = re.compile(rb"(?:%b,)*+" % _FIELD.pattern)
-_BEGUN = re.compile(rb'"(?:[^"]++|"")*+"?|' + _FIELD.pattern)
 
 
 def beyond_usual(largest_bytes: int) -> int:
@@ -212,112 +203,3 @@ class ArrowResult:
                 whole = file.get_batch(at).select(list(columns))
                 row_bytes = max(whole.nbytes // max(whole.num_rows, 1), 1)
                 yield from parts_of(whole, max(min(BATCH_ROWS, _BATCH_BYTES // row_bytes), 1))
-
-
-class CsvResult:
-    """A CSV file, parsed block by block: an empty field is null, every other one a value."""
-
-    def __init__(self, path: str, types: dict[str, Any]) -> None:
-        """Read the header; `types` are those of the columns, by default strings."""
-        import pyarrow as pa
-
-        self._path = path
-        with open(path, "rb") as raw:
-            header = raw.readline(_BLOCK_BYTES)
-        _end_of_records(path, header, 0, is_last=True)
-        self._names = _parsed(header, None, {}).schema.names
-        self._types = dict.fromkeys(self._names, pa.string()) | types
-        self.schema = pa.schema([(name, self._types[name]) for name in self._names])
-
-    def largest_bytes(self, columns: Sequence[str]) -> int:
-        """Return 0: a block is small."""
-        return 0
-
-    def batches(self, columns: Sequence[str], vertex: Any = None) -> Iterator[Any]:
-        """Yield the rows of each block; for no columns, those of the first."""
-        import pyarrow as pa
-
-        types = {name: self._types[name] for name in columns or self._names[:1]}
-        with open(self._path, "rb") as raw:
-            lines = raw.readline(_BLOCK_BYTES).count(b"\n")
-            for block in self._blocks(raw, lines):
-                with reader_errors(self._path, lines):
-                    table = _parsed(block, self._names, types)
-                lines += block.count(b"\n")
-                yield from (
-                    table.select(list(columns)).to_batches()
-                    if columns
-                    else [pa.RecordBatch.from_struct_array(pa.nulls(table.num_rows, pa.struct([])))]
-                )
-
-    def _blocks(self, raw: Any, lines: int) -> Iterator[bytes]:
-        """Yield blocks of whole records, which come after some `lines`.
-
-        Raises:
-            InputError: A record is longer than a block, or a field in quotes is broken.
-        """
-        begun = b""
-        while read := raw.read(_BLOCK_BYTES):
-            begun += read
-            end = _end_of_records(self._path, begun, lines)
-            if end == 0 and len(begun) > _BLOCK_BYTES:
-                raise InputError(
-                    f"{self._path}:{lines + 1}: a record of more than {_BLOCK_BYTES:,} bytes "
-                    "begins here; a result has none"
-                )
-            if end:
-                yield begun[:end]
-                lines += begun.count(b"\n", 0, end)
-                begun = begun[end:]
-        if begun:
-            _end_of_records(self._path, begun, lines, is_last=True)
-            yield begun
-
-
-def _end_of_records(path: str, text: bytes, lines: int, *, is_last: bool = False) -> int:
-    """Return the end of the last whole record in a text after some lines; 0: there is none.
-
-    Line ends within quotes are part of a value.
-
-    Raises:
-        InputError: A field in quotes is broken: pyarrow would join the text after it to the field.
-    """
-    if b'"' not in text:
-        return text.rfind(b"\n") + 1
-    end = _matched(_RECORDS, text, 0)
-    field = _matched(_FIELDS, text, end)
-    if not (_FIELD if is_last else _BEGUN).fullmatch(text, field):
-        line = lines + text.count(b"\n", 0, field) + 1
-        raise InputError(
-            f"{path}:{line}: a field in quotes is not closed, or text follows its end; double the "
-            "quotes within it"
-        )
-    return end
-
-
-def _matched(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
-    """Return the end of the match of a pattern that matches everywhere."""
-    match = pattern.match(text, start)
-    assert match is not None, "the pattern matches no text, too"
-    return match.end()
-
-
-def _parsed(block: bytes, names: Sequence[str] | None, types: dict[str, Any]) -> pyarrow.Table:
-    """Return lines of CSV as a table of the columns in `types`; names None: the header is here."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    return csv.read_csv(
-        pa.BufferReader(block),
-        read_options=csv.ReadOptions(
-            use_threads=False, block_size=max(len(block), 1), column_names=names
-        ),
-        parse_options=csv.ParseOptions(newlines_in_values=True),
-        convert_options=csv.ConvertOptions(
-            column_types=types,
-            include_columns=list(types),
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )

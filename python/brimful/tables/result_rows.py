@@ -17,10 +17,10 @@ from brimful.errors import InputError, NotFoundError
 from brimful.io.formats import RESULT_SUFFIXES, result_format
 from brimful.io.regular import refuse_special
 from brimful.tables.arrow import batch_bytes
+from brimful.tables.csv_file import CsvFile
 from brimful.tables.parquet import known_page_bytes
 from brimful.tables.result_files import (
     ArrowResult,
-    CsvResult,
     ParquetResult,
     ResultTable,
     beyond_usual,
@@ -91,8 +91,8 @@ def open_table(path: str) -> ResultTable:
     files = _files(path)
     kind = result_format(files[0])
     if kind == "csv":
-        types = _csv_types(ResultTable(path, files, lambda file: CsvResult(file, {})))
-        table = ResultTable(path, files, lambda file: CsvResult(file, types))
+        types = _csv_types(ResultTable(path, files, lambda file: CsvFile(file, {})))
+        table = ResultTable(path, files, lambda file: CsvFile(file, types))
     else:
         table = ResultTable(path, files, ArrowResult if kind == "arrow" else ParquetResult)
     if roles(table.schema.names) is None:
