@@ -361,6 +361,20 @@ def test_a_bag_refuses(tmp_path: Path, call: object, error: type[Exception]) -> 
 # ---- ready-made ----
 
 
+def test_a_value_that_a_serializer_cannot_write_is_refused(tmp_path: Path) -> None:
+    with bf.Bag(tmp_path / "b", serializer="json", budget=BUDGET) as bag:
+        bag.append(1)
+        for call in (
+            lambda: bag.append({2}),
+            lambda: bag.extend([{2}]),
+            lambda: bag.store(0, {2}),
+            lambda: bag.store_batch([0], [{2}]),
+        ):
+            with pytest.raises(bf.UsageError, match="the serializer json cannot write set: "):
+                call()
+        assert list(bag) == [1]
+
+
 def test_counter_set_and_filter(tmp_path: Path) -> None:
     random = np.random.default_rng(2)
     keys = random.integers(0, 2**64 - 1, 50_000, np.uint64)

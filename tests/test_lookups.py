@@ -148,6 +148,15 @@ def test_vertices_come_in_any_container(ring: bf.Graph) -> None:
             ring.degrees_many(missing)
 
 
+def test_the_letters_of_an_id_are_no_ids() -> None:
+    table = pa.table({"source": ["a", "b", "ab"], "target": ["b", "a", "a"]})
+    with bf.Graph.from_arrow(table) as graph:
+        for call in (graph.neighbors_many, graph.degrees_many, graph.subgraph):
+            for ids in ("ab", b"ab"):
+                with pytest.raises(bf.UsageError, match=r"a sequence of ids, not the text b?'?ab"):
+                    call(ids)
+
+
 def test_what_is_not_there(ring: bf.Graph) -> None:
     for vertex in (4, -1, "0", None, 1.5, 2**70):
         assert not ring.has_edge(vertex, 0) and not ring.has_edge(0, vertex)

@@ -10,6 +10,7 @@ from brimful.options.described import LOOK_UP, described
 from brimful.packages import _native, pyarrow
 from brimful.per_vertex import vertex_id
 from brimful.reporting import warn
+from brimful.wording import shortened
 
 if TYPE_CHECKING:
     from brimful.graph import Graph
@@ -262,10 +263,13 @@ def id_array(vertices: Any) -> Any:
     """Return vertices as an Arrow array.
 
     Raises:
-        UsageError: The vertices are neither all 64-bit integers nor all strings.
+        UsageError: The vertices are neither all 64-bit integers nor all strings, or one id.
     """
     import pyarrow as pa
 
+    if isinstance(vertices, (str, bytes)):
+        # Its letters would be the ids.
+        raise UsageError(f"vertices must be a sequence of ids, not the text {shortened(vertices)}")
     try:
         if hasattr(vertices, "__arrow_c_stream__"):
             return pa.chunked_array(vertices).combine_chunks()

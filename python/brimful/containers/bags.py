@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from brimful import _native
 from brimful.containers.collection import CHUNK_BYTES, Collection, batches, folder_of, one_id, whole
-from brimful.errors import CorruptError, RecordIdError, UsageError
+from brimful.errors import BrimfulError, CorruptError, RecordIdError, UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget
@@ -78,13 +78,15 @@ class Bag(Collection[_native.RecordBag]):
         Args:
             serializer: How values become bytes: "bytes", "str", "json", "pickle", or an object with
                 `dumps` and `loads`. A bag is opened with the serializer it was made with. **Pickle
-                runs code from the file**: name it only for files that you trust.
+                runs code from the file**: name it only for files that you trust. JSON makes lists
+                of tuples, and texts of the keys of a dict.
 
         Raises:
             InputError: The bag was made with another serializer.
             StoreIoError: Another process has the bag open.
         """
-        self._name, self._dumps, self._loads = serializer_of(serializer)
+        self._name, dumps, self._loads = serializer_of(serializer)
+        self._dumps = _refusing(self._name, dumps)
         native = _native.RecordBag.open(folder_of(path), self._name, parse_budget(budget))
         super().__init__(native, path)
 
@@ -466,6 +468,22 @@ def serializer_of(
         raise UsageError(f"a serializer must have dumps and loads, and {serializer!r} does not")
     name = getattr(serializer, "__name__", type(serializer).__qualname__)
     return str(name), serializer.dumps, serializer.loads
+
+
+def _refusing(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """Return `dumps` with an error of brimful for a value that it cannot write."""
+
+    def write(value: Any) -> bytes:
+        try:
+            return dumps(value)
+        except BrimfulError:
+            raise
+        except Exception as error:
+            raise UsageError(
+                f"the serializer {name} cannot write {type(value).__name__}: {error}"
+            ) from error
+
+    return write
 
 
 def _number(value: Any) -> Any:
