@@ -140,6 +140,25 @@ def test_values_of_another_type_are_refused(tmp_path: Path) -> None:
             GraphXml(str(path)).nodes().read_all()
 
 
+def test_a_weight_has_its_name_in_any_case(tmp_path: Path) -> None:
+    path = tmp_path / "g.graphml"
+    for names, weight in ((["Weight"], 0), (["WEIGHT", "weight"], 1), (["weights"], None)):
+        keys = "".join(
+            f'<key id="{at}" for="edge" attr.name="{name}" attr.type="double"/>'
+            for at, name in enumerate(names)
+        )
+        data = "".join(f'<data key="{at}">{at + 2}</data>' for at in range(len(names)))
+        nodes = '<node id="a"/><node id="b"/>'
+        edge = f'<edge source="a" target="b">{data}</edge>'
+        path.write_text(
+            f'<graphml>{keys}<graph edgedefault="directed">{nodes}{edge}</graph></graphml>'
+        )
+        with bf.read(path) as graph:
+            assert graph.weighted == (weight is not None)
+            if weight is not None:
+                assert graph.to_arrow()["weight"].to_pylist() == [weight + 2]
+
+
 def test_a_weight_is_one_plain_number(tmp_path: Path) -> None:
     """Other attributes may be broken, or have a value for each time."""
     key = '<key id="{0}" for="edge" attr.name="{0}" attr.type="double"/>'

@@ -93,7 +93,9 @@ class GraphXml:
                 "--target, --header and --delimiter out"
             )
         names = {one.name: one.kind for one in self._head.edges.values()}
-        weight = wanted.weight or ("weight" if "weight" in names else None)
+        # As in tables, in any case; `weight` itself comes first.
+        known = sorted((name for name in names if name.lower() == "weight"), reverse=True)
+        weight = wanted.weight or (known[0] if known else None)
         if weight is not None and names.get(weight, "string") in ("string", "bool"):
             raise UsageError(
                 f"{self.path} has no numeric attribute {weight} of edges (found: "
@@ -143,7 +145,7 @@ class GraphXml:
         names = [*ends, *(one.name for one in attributes.values())]
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
-            raise InputError(f"{self.path} has two attributes {twice[0]} of a {kind}; rename one")
+            raise InputError(f"{self.path} has two attributes {twice[0]} of <{kind}>; rename one")
         types = ["string"] * len(ends) + [one.kind for one in attributes.values()]
         schema = pa.schema(
             [pa.field(name, pa.type_for_alias(one)) for name, one in zip(names, types, strict=True)]
