@@ -345,6 +345,29 @@ def test_an_output_that_exists(tmp_path: Path, rmat: Path) -> None:
         assert not any("partial" in entry for entry in names_below(tmp_path))
 
 
+def test_an_output_that_is_an_input(tmp_path: Path) -> None:
+    """With --overwrite, too: the result would take the place of the data."""
+    edges, ages, pairs = (tmp_path / name for name in ("e.csv", "ages.csv", "pairs.csv"))
+    edges.write_text("source,target\n1,2\n2,3\n")
+    ages.write_text("vertex,age\n1,7\n")
+    pairs.write_text("source,target\n1,2\n")
+    (tmp_path / "link.csv").symlink_to("e.csv")
+    before = [path.read_text() for path in (edges, ages, pairs)]
+    graph = tmp_path / "g.brimful"
+    succeed("import", edges, graph, "--quiet")
+    for words in (
+        ("run", "pagerank", edges, "-o", edges),
+        ("run", "pagerank", edges, "-o", tmp_path / "link.csv"),
+        ("run", "pagerank", graph, "--join", ages, "-o", ages),
+        ("run", "similarity", graph, "--pairs", pairs, "-o", pairs),
+        ("export", edges, edges),
+        ("columns", graph, ages, "--on", "vertex", "-o", ages),
+    ):
+        assert "would replace an input; name another" in refuse(USAGE, *words, "--overwrite")
+    assert [path.read_text() for path in (edges, ages, pairs)] == before
+    assert "make a graph of a graph with" in refuse(INPUT, "import", graph, tmp_path / "h.brimful")
+
+
 def test_an_output_that_cannot_be_written(tmp_path: Path, rmat: Path) -> None:
     refuse(USAGE, "run", "pagerank", rmat, "-o", tmp_path / "r.txt", "--quiet")
     refuse(USAGE, "run", "pagerank", rmat, "-o", tmp_path, "--quiet")

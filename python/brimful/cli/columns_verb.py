@@ -8,7 +8,7 @@ from dataclasses import asdict
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine
 from brimful.errors import UsageError
-from brimful.io.output import check_output, write_table
+from brimful.io.output import check_output, refuse_input, write_table
 from brimful.options.imports import ColumnVerbOptions
 from brimful.options.table import ResourceOptions
 
@@ -57,6 +57,7 @@ def act(options: argparse.Namespace) -> None:
     if options.table is None and chosen != shared.chosen(argparse.Namespace(), ColumnVerbOptions):
         raise UsageError("--on, --unmatched and --replace apply to a table; name one")
     if options.output is not None:
+        refuse_input(options.output, options.graph, options.table)
         check_output(options.output, overwrite=options.overwrite)
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)

@@ -8,7 +8,7 @@ import time
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.io.formats import export_format
-from brimful.io.output import write_graph
+from brimful.io.output import refuse_input, write_graph
 from brimful.options.exports import ExportOptions
 from brimful.options.table import ResourceOptions
 from brimful.wording import counted
@@ -41,6 +41,7 @@ def act(options: argparse.Namespace) -> None:
     """Write the graph, then print the number of its edges."""
     chosen = shared.chosen(options, ExportOptions)
     format_name = export_format(options.out, chosen["format"])
+    refuse_input(options.out, options.graph)
     from brimful import _native
     from brimful.tables.edge_columns import declared_rows
 

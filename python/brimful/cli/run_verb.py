@@ -24,7 +24,7 @@ from brimful.cli.request import (
 from brimful.cli.where import Where
 from brimful.documents import is_database
 from brimful.errors import UsageError
-from brimful.io.output import check_output, reserve_of_result, write_result
+from brimful.io.output import check_output, refuse_input, reserve_of_result, write_result
 from brimful.io.redaction import redacted_word
 from brimful.options.checks import column_names
 from brimful.options.clusters import ClusterOptions
@@ -128,6 +128,7 @@ def act(options: argparse.Namespace) -> None:
     # Called for its error only: refuses an unknown suffix before the run.
     reserve_of_result(options.output)
     if options.output is not None:
+        refuse_input(options.output, options.graph, options.join, options.pairs)
         check_output(options.output, overwrite=options.overwrite)
     if options.report is None:
         refuse_around(options, "--report")

@@ -65,7 +65,11 @@ def check_input_file(path: str) -> None:
         check(path)
         return
     if os.path.isdir(path):
-        raise InputError(f"{path} is a directory; name a file in it")
+        is_graph = path.rstrip("/" + os.sep).endswith(GRAPH_SUFFIX)
+        remedy = (
+            "make a graph of a graph with 'brimful derive'" if is_graph else "name a file in it"
+        )
+        raise InputError(f"{path} is a directory; {remedy}")
     if not os.path.exists(path):
         raise InputError(f"{path} does not exist; check the path")
 

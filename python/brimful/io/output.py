@@ -79,6 +79,18 @@ def check_output(path: str, *, overwrite: bool) -> None:
     _native.PartialFile(path, overwrite=overwrite).close()
 
 
+def refuse_input(path: str, *inputs: str | None) -> None:
+    """Refuse an output that would replace a file which the work reads, with --overwrite too.
+
+    Raises:
+        UsageError: The output is one of the inputs.
+    """
+    for one in inputs:
+        are_there = one is not None and os.path.exists(path) and os.path.exists(one)
+        if one is not None and are_there and os.path.samefile(path, one):
+            raise UsageError(f"the output {path} would replace an input; name another file")
+
+
 def reserve_of_result(path: str | None) -> int:
     """Return the bytes that writing a result to `path`, if any, takes besides brimful's own memory.
 
