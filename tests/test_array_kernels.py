@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
 from typing import Any, ClassVar
@@ -205,8 +206,15 @@ def test_a_run_goes_on_from_its_checkpoint(graph: bf.Graph, tmp_path: Path) -> N
     assert resumed.to_arrow().equals(whole.to_arrow())
 
 
-def test_an_exception_has_its_traceback(graph: bf.Graph) -> None:
-    class Fails(Least):
+@pytest.mark.parametrize("options", [{"on": "shards"}, {"store": "bytes"}])
+def test_an_exception_names_method_superstep_and_block(
+    graph: bf.Graph, options: dict[str, Any]
+) -> None:
+    class Begins(Least):
+        def initial_state(self, vertex: Any) -> Any:
+            return vertex.id // (vertex.id - 7)
+
+    class Mismatched(Least):
         def collect(self, vertex: Any, signals: Any) -> Any:
             return vertex.state[len(vertex.state) - 1 :: -1][: len(signals[0]) // 2]
 
@@ -214,14 +222,53 @@ def test_an_exception_has_its_traceback(graph: bf.Graph) -> None:
         def collect(self, vertex: Any, signals: Any) -> Any:
             return 1 / (signals[0] - signals[0])
 
-    for program, kind in ((Fails(), ValueError), (Divides(), FloatingPointError)):
-        with pytest.raises(bf.ProgramError, match=f"raised {kind.__name__}") as raised:
-            bf.run(graph, program, on="shards", compile="numpy")
+    class Stops(Least):
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            if source.state.min(initial=0) < -8:
+                raise RuntimeError
+            return source.state
+
+    begins = Begins()
+    for program, method, when, kind in (
+        (begins, "initial_state", None, FloatingPointError),
+        (Mismatched(), "collect", 0, ValueError),
+        (Divides(), "collect", 0, FloatingPointError),
+        (Stops(), "signal", 0, RuntimeError),
+    ):
+        superstep = "" if when is None else f" at superstep {when}"
+        place = rf"^{method} failed{superstep} for a block of [0-9,]+ vertices from \S+ to \S+: "
+        with pytest.raises(bf.ProgramError, match=place + kind.__name__) as raised:
+            bf.run(graph, program, compile="numpy", threads=1, **options)
+        assert raised.value.superstep == when
+        first, last = (int(one) for one in re.findall("from (.+) to (.+?):", str(raised.value))[0])
+        assert -9 <= first < last < 2990
+        assert first < 7 < last or program is not begins
         cause = raised.value.__cause__
         assert isinstance(cause, kind)
         assert "test_array_kernels.py" in "".join(traceback.format_tb(cause.__traceback__)) or (
             kind is ValueError
         )
+
+
+def test_an_exception_for_one_vertex_names_it() -> None:
+    class Fails(Least):
+        def initial_state(self, vertex: Any) -> Any:
+            return 3.0
+
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            if len(vertex.state):
+                raise ValueError("no state")
+            return vertex.state
+
+    table = pa.table({"source": ["a"], "target": ["a"]})
+    expected = "collect failed at superstep 0 at vertex a: ValueError: no state"
+    with (
+        bf.Graph.from_arrow(table) as graph,
+        pytest.raises(bf.ProgramError, match=expected) as raised,
+    ):
+        bf.run(graph, Fails(), on="shards", compile="numpy")
+    assert raised.value.vertex == "a"
+    assert raised.value.state.tolist() == [3.0]
 
 
 def test_what_takes_no_arrays_is_refused_with_the_method(graph: bf.Graph) -> None:

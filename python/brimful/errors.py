@@ -197,10 +197,11 @@ class ProgramError(BrimfulError):
 
     exit_code: ClassVar[int] = 7
 
-    #: The vertex whose method failed; None when unknown.
+    #: The vertex whose method failed; None when unknown, or for a call with arrays of vertices.
     vertex: int | str | None
 
-    #: The state of the vertex and its `superstep`, counted from 0; None when there is none.
+    #: The state of the vertex and its `superstep`, counted from 0; None when there is none. A call
+    #: with arrays has an array of states.
     state: Any = None
     superstep: int | None = None
 

@@ -75,6 +75,17 @@ impl Lookup {
         Self { inner: Arc::new(lookup::Lookup::new(Arc::clone(&graph.get().inner))) }
     }
 
+    /// The ids of vertices, by their internal ids.
+    fn ids<'py>(&self, py: Python<'py>, internal: Vec<u64>) -> PyResult<Bound<'py, PyList>> {
+        let graph = self.inner.graph();
+        let found = internal.into_iter().map(|one| {
+            let mut bits = [0];
+            graph.external_ids(one, &mut bits).map(|()| bits[0])
+        });
+        let found = found.collect::<Result<Vec<_>, _>>().map_err(Failure::from)?;
+        self.shown(py, &found)
+    }
+
     fn contains(&self, py: Python<'_>, vertex: Vertex) -> PyResult<bool> {
         match py.detach(|| self.inner.find(&vertex.into())) {
             Ok(_) => Ok(true),

@@ -9,17 +9,19 @@ from __future__ import annotations
 import copy
 import ctypes
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from brimful.errors import ProgramError
 from brimful.kernels.interface import CONTEXT, INITIAL, VERTEX
 from brimful.kernels.methods import Unfit, place
 from brimful.kernels.numbers import Numbers, bits, shown, silence_of
 from brimful.kernels.slots import SUM_FLOAT, Slot, aggregates_type
-from brimful.wording import shortened
+from brimful.wording import counted, shortened
 
 if TYPE_CHECKING:
+    from brimful import _native
     from brimful.program import Program
     from brimful.record import Record
 
@@ -111,6 +113,59 @@ def _merged(slot: Slot, first: float, others: Any) -> float:
     return float(_MERGES[slot.function].accumulate(np.concatenate([[first], others]))[-1])
 
 
+class Failure(NamedTuple):
+    """The exception of a method, and the block of vertices that the method was called with."""
+
+    error: BaseException
+    method: str
+    #: None: the first states had no superstep.
+    superstep: int | None
+    #: The internal ids of the vertices, and their states.
+    vertices: Any
+    states: Any
+
+    def shown(self, graph: _native.Graph) -> ProgramError:
+        """Return the error of the run."""
+        from brimful import _native
+
+        ids = _native.Lookup(graph).ids(self.vertices.tolist())
+        # Internal ids have another order.
+        first, last = min(ids), max(ids)
+        when = "" if self.superstep is None else f" at superstep {self.superstep}"
+        where = f"for a block of {counted(len(ids), 'vertex')} from {first} to {last}"
+        if first == last:
+            where = f"at vertex {first}"
+        error = ProgramError(
+            f"{self.method} failed{when} {where}: {type(self.error).__name__}: "
+            f"{self.error}".removesuffix(": "),
+            first if first == last else None,
+        )
+        error.superstep, error.state = self.superstep, self.states
+        error.__cause__ = self.error
+        return error
+
+
+class _Block:
+    """One call of the kernel: its context, its vertices, and the method that it has come to."""
+
+    def __init__(self, context: Any) -> None:
+        """Begin with no method."""
+        self.context = context
+        self.vertices = _array(context.vertices, context.count, _VERTEX_TYPE)
+        self.method, self.states = "", None
+
+    def failure(self, error: BaseException) -> Failure:
+        """Return the failure of the method, with copies of what lies in memory of the engine."""
+        superstep: int | None = self.context.superstep
+        if self.method == "initial_state":
+            superstep = None
+        elif self.method == "signal" and self.context.call != INITIAL:
+            # The signals of a superstep are made at the end of the one before.
+            superstep = self.context.superstep + 1
+        vertices = self.vertices["id"].copy()
+        return Failure(error, self.method, superstep, vertices, copy.deepcopy(self.states))
+
+
 class ArrayKernel:
     """A kernel that calls methods with arrays; it lives as long as the engine may call it."""
 
@@ -147,8 +202,8 @@ class ArrayKernel:
         self.numbers = self._found_numbers(along)
         self._silence = silence_of(str(program.combiner), self.numbers.signal)
         self._nothing = bits(self._silence)
-        #: The first exception that a method raised.
-        self.raised: BaseException | None = None
+        #: The first failure of a method.
+        self.failure: Failure | None = None
         self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64)(self._call)
         self.address = ctypes.cast(self._function, ctypes.c_void_p).value
 
@@ -241,31 +296,37 @@ class ArrayKernel:
         return self._shown.later(states, degrees) if self._is_sum else self._shown.later(states)
 
     def _call(self, address: int) -> int:
+        block = _Block(_Context.from_address(address))
         try:
             with np.errstate(divide="raise"):
-                self._work(_Context.from_address(address))
-        except BaseException as error:  # noqa: BLE001 - `run` raises it after the run.
-            self.raised = self.raised or error
+                self._work(block)
+        except BaseException as error:  # noqa: BLE001 - the run raises it at its end.
+            self.failure = self.failure or block.failure(error)
             return 1
         return 0
 
-    def _work(self, context: Any) -> None:
+    def _made_by(self, block: _Block, method: str, vertex: Any, *arguments: Any) -> Any:
+        """Call a method with the vertices of a block."""
+        block.method, block.states = method, vertex.state
+        return self._methods[method](self._program, vertex, *arguments)
+
+    def _work(self, block: _Block) -> None:
+        context = block.context
         count = context.count
         states = _array(context.states, count, self._state or self.numbers.state)
         signals = _array(context.signals, count, self.numbers.signal)
-        vertices = _array(context.vertices, count, _VERTEX_TYPE)
-        degrees = vertices["degree"].astype(np.int64) if self._is_sum else None
+        degrees = block.vertices["degree"].astype(np.int64) if self._is_sum else None
         self._show([read(slot, context.aggregate) for slot in self._slots])
         rule, due_count = _array(context.partial, 1, np.int64), _array(context.partial + 8, 1, "f8")
         rule[0] = SUM_FLOAT
         if context.call == INITIAL:
-            ids = None if self._is_sum else vertices["external"].astype(np.int64) + self._least_id
-            method = self._methods["initial_state"]
+            externals = block.vertices["external"]
+            ids = None if self._is_sum else externals.astype(np.int64) + self._least_id
             if self._state is not None:
                 states.view(np.uint8)[:] = 0
-            self._store(states, method(self._program, self._first(ids, degrees)))
+            self._store(states, self._made_by(block, "initial_state", self._first(ids, degrees)))
             due_count[0] += count
-            self._signal(signals, slice(None), states, degrees)
+            self._signal(block, signals, slice(None), states, degrees)
             return
         sums = _array(context.sums, count, self.numbers.signal)
         received = np.flatnonzero(sums.view(np.int64) != self._nothing)
@@ -275,13 +336,13 @@ class ArrayKernel:
         vertex = self._later(self._loaded(old), of_received)
         new = old.copy()
         collected = self._turned(sums[received])
-        self._store(new, self._methods["collect"](self._program, vertex, [collected]))
+        self._store(new, self._made_by(block, "collect", vertex, [collected]))
         states[received] = new
         if self._slots:
-            self._contribute(context, old, new, of_received)
+            self._contribute(block, old, new, of_received)
         if "signal_score" in self._methods:
             vertex = self._shown.scored(self._loaded(states), degrees, self._loaded(before))
-            scores = self._methods["signal_score"](self._program, vertex)
+            scores = self._made_by(block, "signal_score", vertex)
         else:
             scores = _differ(before, states).astype(np.float64)
         scores = np.broadcast_to(scores, count)
@@ -289,20 +350,20 @@ class ArrayKernel:
         context.score += scores.sum()
         due_count[0] += len(due)
         if self._is_sum:
-            self._signal(signals, slice(None), states, degrees)
+            self._signal(block, signals, slice(None), states, degrees)
         else:
             signals[:] = self._silence
-            self._signal(signals, due, states, degrees)
+            self._signal(block, signals, due, states, degrees)
 
-    def _contribute(self, context: Any, old: Any, new: Any, degrees: Any) -> None:
+    def _contribute(self, block: _Block, old: Any, new: Any, degrees: Any) -> None:
         """Add the contributions of vertices whose state changed, one after another."""
         at = np.flatnonzero(_differ(old, new))
         if not len(at):
             return
         vertex = self._later(self._loaded(old[at]), None if degrees is None else degrees[at])
-        returned = self._methods["aggregate"](self._program, vertex, self._loaded(new[at]))
+        returned = self._made_by(block, "aggregate", vertex, self._loaded(new[at]))
         for slot, value in zip(self._slots, self._values(returned), strict=True):
-            add(slot, context.partial, np.broadcast_to(value, len(at)))
+            add(slot, block.context.partial, np.broadcast_to(value, len(at)))
 
     def _values(self, returned: Any) -> list[Any]:
         """Return an array for each aggregator, from the result of `aggregate`.
@@ -333,14 +394,14 @@ class ArrayKernel:
         """Return signals as the engine combines them, or the reverse."""
         return ~numbers if self._combiner == "and" else numbers
 
-    def _signal(self, signals: Any, due: Any, states: Any, degrees: Any) -> None:
+    def _signal(self, block: _Block, signals: Any, due: Any, states: Any, degrees: Any) -> None:
         """Set the signals of some vertices of a batch."""
         if self._degrees_known:
             signals[:] = self._silence
             due = np.flatnonzero(degrees > 0)
         vertex = self._later(self._loaded(states[due]), None if degrees is None else degrees[due])
         # Neither target nor weight is read; the engine applies the weight.
-        returned = self._methods["signal"](self._program, vertex, None, 1.0)
+        returned = self._made_by(block, "signal", vertex, None, 1.0)
         if returned is None and self._is_sum:
             raise TypeError("signal returned None; return 0.0 where there is no signal")
         signals[due] = self._silence if returned is None else self._turned(np.asarray(returned))

@@ -166,23 +166,22 @@ class KernelRun:
                     share=share,
                 )
         except ProgramError as error:
-            name, raised = type(program).__name__, getattr(kernel.code, "raised", None)
+            failure = getattr(kernel.code, "failure", None)
             if isinstance(error.vertex, str) and graph.id_type != "string":
                 error.vertex = int(error.vertex)
-            if raised is None and error.received is not None:
+            if failure is None and error.received is not None:
                 from brimful.kernels.replay import replayed
 
                 # It has a cause of its own.
                 raise replayed(  # noqa: B904
                     program, kernel.reading, error.vertex, error.received
                 )
-            if raised is None:
+            if failure is None:
                 raise
-            if not isinstance(raised, Exception):
-                raise raised from error
-            raise ProgramError(
-                f"a method of {name} raised {type(raised).__name__}: {raised}"
-            ) from raised
+            if not isinstance(failure.error, Exception):
+                raise failure.error from error
+            # It has a cause of its own.
+            raise failure.shown(graph)  # noqa: B904
 
 
 def _unpickled(
