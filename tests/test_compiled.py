@@ -230,7 +230,12 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
     with pytest.raises(bf.UsageError, match="its signals are floats"):
         bf.run(graph, Mask(1), compile="numpy")
     refused(graph, Own(), r"Numba cannot compile initial_state .*'id'")
-    refused(graph, Ranks(), "vertex.degree in a weighted run", weighted=True)
+    refused(
+        graph,
+        Ranks(),
+        "vertex.degree, which a program on shards cannot in a weighted",
+        weighted=True,
+    )
     ways = '"auto" or "numba" or "numpy" or "never"'
     with pytest.raises(bf.UsageError, match=f"compile must be {ways}"):
         bf.run(graph, Ranks(), compile="llvm")  # type: ignore[call-overload]

@@ -369,7 +369,10 @@ def test_what_compiled_code_cannot_follow_is_refused(graph: bf.Graph) -> None:
 
     for program, match in (
         (Switches(), r"master_compute \(.*line \d+\) calls set_compute, and compiled code has one"),
-        (Begins(), r"combiner \"min\", and reads aggregators in superstep 0"),
+        (
+            Begins(),
+            r"compute \(.*line \d+\) reads aggregators in superstep 0, .* \"min\" cannot if it has",
+        ),
     ):
         with pytest.raises(bf.UsageError, match=match):
             bf.run(graph, program, compile="numba")

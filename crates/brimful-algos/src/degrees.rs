@@ -46,7 +46,10 @@ impl Program for Degrees {
     type Combiner = Add<u64>;
     type Aggregate = ();
     const MODE: Mode = Mode::Full;
-    const NEEDS_DEGREES: bool = true;
+
+    fn needs_degrees(&self) -> bool {
+        true
+    }
 
     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> u64 {
         if self.outgoing { vertex.degree } else { 0 }

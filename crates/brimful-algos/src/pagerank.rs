@@ -276,7 +276,10 @@ impl<S: Precision> Program for PageRank<S> {
 
     const MODE: Mode = Mode::Full;
     const ASYNCHRONOUS: bool = true;
-    const NEEDS_DEGREES: bool = true;
+
+    fn needs_degrees(&self) -> bool {
+        true
+    }
 
     fn initial(&self, vertex: Vertex, globals: &Globals<Masses>) -> f64 {
         if let Some(personal) = &self.personal {

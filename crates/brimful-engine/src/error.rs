@@ -51,7 +51,7 @@ pub enum Error {
 /// The arguments of a kernel for a vertex, so that the failed call can be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
-    /// Outgoing arcs, if the shape needs degrees.
+    /// Outgoing arcs, if the program needs degrees.
     pub degree: u64,
     /// Supersteps completed.
     pub superstep: u64,

@@ -187,7 +187,7 @@ impl<'a, P: Program> ShardRun<'a, P> {
     }
 
     fn load_degrees(&mut self) -> Result<()> {
-        if P::NEEDS_DEGREES {
+        if self.context.program.needs_degrees() {
             self.context.degrees = self.context.read_degrees()?;
             if matches!(self.context.degrees, Degrees::OnDisk) {
                 // Sparse supersteps and unpacked edges need the degree of any vertex at any time.

@@ -64,7 +64,10 @@ impl Program for Rank {
     type Combiner = Add<f64>;
     type Aggregate = ();
     const MODE: Mode = Mode::Full;
-    const NEEDS_DEGREES: bool = true;
+
+    fn needs_degrees(&self) -> bool {
+        true
+    }
 
     fn initial(&self, _: Vertex, _: &Globals<()>) -> f64 {
         1.0

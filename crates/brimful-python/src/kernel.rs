@@ -60,6 +60,8 @@ pub(crate) struct Description {
     fields: Vec<(String, String, usize)>,
     /// The change of a signal along an edge; `None`: the kernel makes it.
     along: Option<String>,
+    /// True if the kernel reads the degrees of vertices.
+    degrees: bool,
     /// Bits of the numbers that the program uses.
     parameters: Vec<u64>,
     /// Name, rule, bits of the initial value, and place of each aggregator.
@@ -378,6 +380,7 @@ fn program_of<S: Shape>(
         Some(along) => program.with_along(along),
         None => program,
     };
+    let program = if description.degrees { program.with_degrees() } else { program };
     let program = match description.begins_with_superstep {
         true => program.beginning_with_superstep(),
         false => program,

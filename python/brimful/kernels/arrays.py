@@ -177,7 +177,7 @@ class ArrayKernel:
         least_id: int,
         states_and_slots: tuple[Record | None, tuple[Slot, ...]],
         *,
-        is_weighted: bool,
+        has_degrees: bool,
     ) -> None:
         """Take the methods of a program, and the least id, from which ids are counted.
 
@@ -196,8 +196,8 @@ class ArrayKernel:
         self._state = None if self._record is None else self._record.padded()
         self._combiner = program.combiner
         self._is_sum = self._combiner == "sum"
-        self._degrees_known = self._is_sum and not is_weighted
-        self._shown = shown(is_sum=self._is_sum)
+        self._has_degrees = has_degrees
+        self._shown = shown(has_ids=not self._is_sum, has_degrees=has_degrees)
         self._threshold = float(program.signal_threshold)
         self.numbers = self._found_numbers(along)
         self._silence = silence_of(str(program.combiner), self.numbers.signal)
@@ -288,12 +288,15 @@ class ArrayKernel:
             self._program.aggregated = self._aggregates(*values)
 
     def _first(self, ids: Any, degrees: Any) -> Any:
-        if self._is_sum:
-            return self._shown.first(None, degrees, None)
-        return self._shown.first(ids, None, None)
+        known = () if self._is_sum else (ids,)
+        return self._shown.first(*known, None, None, *self._degrees_of(degrees))
 
     def _later(self, states: Any, degrees: Any) -> Any:
-        return self._shown.later(states, degrees) if self._is_sum else self._shown.later(states)
+        return self._shown.later(states, *self._degrees_of(degrees))
+
+    def _degrees_of(self, degrees: Any) -> tuple[Any, ...]:
+        """Return degrees, for methods that know them."""
+        return (degrees,) if self._has_degrees else ()
 
     def _call(self, address: int) -> int:
         block = _Block(_Context.from_address(address))
@@ -315,7 +318,7 @@ class ArrayKernel:
         count = context.count
         states = _array(context.states, count, self._state or self.numbers.state)
         signals = _array(context.signals, count, self.numbers.signal)
-        degrees = block.vertices["degree"].astype(np.int64) if self._is_sum else None
+        degrees = block.vertices["degree"].astype(np.int64) if self._has_degrees else None
         self._show([read(slot, context.aggregate) for slot in self._slots])
         rule, due_count = _array(context.partial, 1, np.int64), _array(context.partial + 8, 1, "f8")
         rule[0] = SUM_FLOAT
@@ -341,7 +344,8 @@ class ArrayKernel:
         if self._slots:
             self._contribute(block, old, new, of_received)
         if "signal_score" in self._methods:
-            vertex = self._shown.scored(self._loaded(states), degrees, self._loaded(before))
+            known = self._loaded(states), *self._degrees_of(degrees)
+            vertex = self._shown.scored(*known, self._loaded(before))
             scores = self._made_by(block, "signal_score", vertex)
         else:
             scores = _differ(before, states).astype(np.float64)
@@ -396,7 +400,7 @@ class ArrayKernel:
 
     def _signal(self, block: _Block, signals: Any, due: Any, states: Any, degrees: Any) -> None:
         """Set the signals of some vertices of a batch."""
-        if self._degrees_known:
+        if self._is_sum and self._has_degrees:
             signals[:] = self._silence
             due = np.flatnonzero(degrees > 0)
         vertex = self._later(self._loaded(states[due]), None if degrees is None else degrees[due])

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import NamedTuple, NoReturn
 
 from brimful.comparisons import COMPARISONS
-from brimful.kernels.methods import Unfit, tree_of
+from brimful.kernels.methods import Unfit, place, tree_of
 
 
 class _Path(NamedTuple):
@@ -60,9 +60,8 @@ class ComputeSource:
         Raises:
             Unfit: In any case.
         """
-        code = self.method.__code__
-        line = getattr(node, "lineno", code.co_firstlineno)
-        raise Unfit(f"compute ({code.co_filename}, line {line}) {reason}", remedy)
+        where = place("compute", self.method, getattr(node, "lineno", None))
+        raise Unfit(f"{where} {reason}", remedy)
 
     def field(self, node: ast.AST) -> str | None:
         """Return the name of a field or method of the vertex; None for something else."""

@@ -73,7 +73,7 @@ def _state_type(numbers: Numbers, computing: Computing) -> np.dtype:
     return np.dtype([("state", value), ("halted", "b1")], align=True)
 
 
-def body_of(typed: ComputeTypes, numbers: Numbers, *, is_weighted: bool) -> Body:
+def body_of(typed: ComputeTypes, numbers: Numbers) -> Body:
     """Return the parts of the kernel of a program."""
     nb = import_module("numba")
     computing = typed.computing
@@ -81,18 +81,19 @@ def body_of(typed: ComputeTypes, numbers: Numbers, *, is_weighted: bool) -> Body
     check = _CHECK if computing.message_may_fail else ""
     begin = _BEGIN.format(check=check)
     later = _LATER.format(check=indent(check, "    ").strip())
+    shown = ["integers[0] + int64(vertex.external)"] * (not typed.is_sum)
+    shown += ["degree"] * typed.has_degrees
     store = ["record = states[at]", 'record["state"] = done[0]']
     if not computing.always_halts:
         store.append('record["halted"] = done[3]')
     helpers = _HELPERS.format(
-        first="degree" if typed.is_sum else "integers[0] + int64(vertex.external)",
+        first=", ".join(shown),
         nothing=bits(silence_of(computing.combiner, numbers.signal)),
         is_awake="False" if computing.always_halts else 'not states[at]["halted"]',
-        later="superstep + 1" + ", degree" * typed.is_sum,
+        later="superstep + 1" + ", degree" * typed.has_degrees,
         value='states[at]["state"]',
         store="\n    ".join(store),
-        # Degrees are known only to sums without weights.
-        has_edges="degree > 0" if typed.is_sum and not is_weighted else "True",
+        has_edges="degree > 0" if typed.is_sum and typed.has_degrees else "True",
         # With a master the engine adds senders, as it knows whether they have edges.
         goes_on="not done[3]" if computing.has_steps else "sends or not done[3]",
     )

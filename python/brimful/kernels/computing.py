@@ -57,18 +57,23 @@ class Computing(NamedTuple):
     combiner: str
     #: The operation of messages on the weight of their edge.
     along: str
-    #: True if each call votes to halt.
+    #: `compute`, and True if each call votes to halt.
+    method: FunctionType
     always_halts: bool
-    #: True if superstep 0 contributes to aggregators.
-    contributes_first: bool
-    #: The fields of the vertex that calls after superstep 0 read.
-    read_later: frozenset[str]
+    #: The line on which superstep 0 contributes to an aggregator; None: it contributes to none.
+    contributes_first: int | None
+    #: The fields of the vertex that calls after superstep 0 read, and the line of each.
+    read_later: Mapping[str, int]
     #: True if a message may raise an exception, and only the engine knows whether it has an edge.
     message_may_fail: bool
-    #: True if superstep 0 reads aggregators.
-    reads_first: bool
+    #: The line on which superstep 0 reads an aggregator; None: it reads none.
+    reads_first: int | None
     #: True if the program has a master, or a context of the worker.
     has_steps: bool
+
+    def place(self, line: int | None = None) -> str:
+        """Return `compute` with its file and a line of it; None: its first line."""
+        return place("compute", self.method, line)
 
 
 def computing_of(program: Pregel, slots: Mapping[str, str], *, is_weighted: bool) -> Computing:
@@ -98,11 +103,12 @@ def computing_of(program: Pregel, slots: Mapping[str, str], *, is_weighted: bool
         functions,
         combiner,
         along.pop() if along else "unchanged",
+        method,
         all(source.always_halts for source in sources),
         first.contributes,
-        frozenset(later.read),
+        later.read,
         first.message_may_fail or later.message_may_fail,
-        "aggregated" in first.read,
+        first.read.get("aggregated"),
         has_steps(program),
     )
 
@@ -167,8 +173,11 @@ class _Translation(ast.NodeTransformer):
         #: The variables of loops over the edges.
         self._of_edges: set[str] = set()
         self.along: set[str] = set()
-        self.read: set[str] = set()
-        self.contributes = self.message_may_fail = False
+        #: The fields that are read, and the first line of each.
+        self.read: dict[str, int] = {}
+        #: The first line that contributes to an aggregator.
+        self.contributes: int | None = None
+        self.message_may_fail = False
         self._vertex, self._messages, tree = source.vertex, source.messages, source.tree
         zeros: dict[str, bool | int] = {_SENDS: 0, _MESSAGE: 0, _HALTED: False}
         for slot, kind in slots.items():
@@ -221,7 +230,7 @@ class _Translation(ast.NodeTransformer):
                 self.along.add("unchanged")
                 return self._sent(self.visit(message), node)
             case "aggregate", [ast.Constant(value=slot), value] if slot in self._slots:
-                self.contributes = True
+                self.contributes = self.contributes or node.lineno
                 return self._contributed(str(slot), self.visit(value), node)
         return self.generic_visit(node)
 
@@ -289,7 +298,7 @@ class _Translation(ast.NodeTransformer):
             return sent
         # Without edges nothing is evaluated, such as a division by their number.
         if self._has_degrees:
-            self.read.add("degree")
+            self.read.setdefault("degree", node.lineno)
             degree = ast.Attribute(_name(self._vertex), "degree", ast.Load())
             return [ast.copy_location(ast.If(degree, sent, []), node)]
         self.message_may_fail = True
@@ -308,7 +317,7 @@ class _Translation(ast.NodeTransformer):
             case "superstep" if self._source.is_first:
                 return ast.copy_location(ast.Constant(0), node)
             case "superstep" | "degree" | "id" as field:
-                self.read.add(field)
+                self.read.setdefault(field, node.lineno)
                 return node
             case "send":
                 self._source.refuse(
@@ -346,7 +355,7 @@ class _Translation(ast.NodeTransformer):
             case ast.Call(
                 func=ast.Attribute() as called, args=[ast.Constant(value=slot)], keywords=[]
             ) if self._source.field(called) == "aggregated" and slot in self._slots:
-                self.read.add("aggregated")
+                self.read.setdefault("aggregated", node.lineno)
                 values = ast.Attribute(_name(self._source.own), "aggregated", ast.Load())
                 return ast.copy_location(ast.Attribute(values, str(slot), ast.Load()), node)
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)], keywords=[]) if (

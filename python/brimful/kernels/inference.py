@@ -131,12 +131,15 @@ class Methods(Typed):
         slots: tuple[Slot, ...],
         along: str,
         combiner: str,
+        *,
+        has_degrees: bool,
     ) -> None:
-        """Take the parts of a program."""
+        """Take the parts of a program; `has_degrees`: its methods know degrees."""
         super().__init__(methods, parameters, slots)
         self.record, self.combiner, self._along = record_of_states, combiner, along
-        self._is_sum = combiner == "sum"
-        self.shown = shown(is_sum=self._is_sum)
+        self._is_sum, self.has_degrees = combiner == "sum", has_degrees
+        # In sums, vertices without edges share one state, so that ids are not read.
+        self.shown = shown(has_ids=not self._is_sum, has_degrees=has_degrees)
 
     def numbers(self) -> Numbers:
         """Find the types of states and signals.
@@ -145,10 +148,11 @@ class Methods(Typed):
             Unfit: Numba cannot type a method, or it returns something else than its numbers.
         """
         nb, none = self._numba, self._numba.none
-        first = (none, nb.int64, none) if self._is_sum else (nb.int64, none, none)
+        degree = (nb.int64,) * self.has_degrees
+        first = (nb.int64,) * (not self._is_sum) + (none, none, *degree)
         state = self._state("initial_state", self._record(self.shown.first, first))
         for _ in range(2):
-            later = self._record(self.shown.later, (state, nb.int64) if self._is_sum else (state,))
+            later = self._record(self.shown.later, (state, *degree))
             signal = self._signal(later)
             if self._along != "unchanged" or self._is_sum:
                 signal = nb.float64
@@ -157,7 +161,7 @@ class Methods(Typed):
                 break
             state = collected
         if "signal_score" in self._methods:
-            self._number("signal_score", self._record(self.shown.scored, (state, nb.int64, state)))
+            self._number("signal_score", self._record(self.shown.scored, (state, *degree, state)))
         if self.slots:
             self._check_contributions(later, state)
         return Numbers("record" if self.record else str(state), str(signal))
@@ -208,13 +212,16 @@ class ComputeTypes(Typed):
         computing: Computing,
         parameters: dict[str, float | int],
         slots: tuple[Slot, ...],
+        *,
+        has_degrees: bool,
     ) -> None:
-        """Take the parts of a program."""
+        """Take the parts of a program; `has_degrees`: its functions know degrees."""
         super().__init__(computing.functions, parameters, slots)
-        self.computing = computing
+        self.computing, self.has_degrees = computing, has_degrees
         self.is_sum = computing.combiner == "sum"
-        self.first = record("Vertex", ("degree",) if self.is_sum else ("id",))
-        self.later = record("Vertex", ("superstep", "degree") if self.is_sum else ("superstep",))
+        degree = ("degree",) * has_degrees
+        self.first = record("Vertex", ("id",) * (not self.is_sum) + degree)
+        self.later = record("Vertex", ("superstep", *degree))
 
     def numbers(self) -> Numbers:
         """Find the types of values and messages.
@@ -223,7 +230,7 @@ class ComputeTypes(Typed):
             Unfit: Numba cannot type a method, or it gives the vertex something else than numbers.
         """
         nb = self._numba
-        first = self._record(self.first, (nb.int64,))
+        first = self._record(self.first, (nb.int64,) * len(self.first._fields))
         later = self._record(self.later, (nb.int64,) * len(self.later._fields))
         state = self._number("initial_value", first)
         is_float = self.computing.along != "unchanged" or self.is_sum

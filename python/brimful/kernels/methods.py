@@ -28,9 +28,10 @@ class Unfit(Exception):
         self.reason, self.remedy = reason, remedy
 
 
-def place(name: str, method: FunctionType) -> str:
-    """Return a method with its file and line."""
-    return f"{name} ({method.__code__.co_filename}, line {method.__code__.co_firstlineno})"
+def place(name: str, method: FunctionType, line: int | None = None) -> str:
+    """Return a method with its file and a line; None: its first line."""
+    code = method.__code__
+    return f"{name} ({code.co_filename}, line {line or code.co_firstlineno})"
 
 
 def check_class(program: Program) -> None:

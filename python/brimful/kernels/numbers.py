@@ -31,13 +31,11 @@ class Shown(NamedTuple):
     scored: Any
 
 
-def shown(*, is_sum: bool) -> Shown:
-    """Return classes of named tuples, which Numba knows how to read.
-
-    Ids are not read in sums, as vertices without edges share one state there.
-    """
-    first = ("state", "degree", "signalled") if is_sum else ("id", "state", "signalled")
-    later = ("state", "degree") if is_sum else ("state",)
+def shown(*, has_ids: bool, has_degrees: bool) -> Shown:
+    """Return classes of named tuples, which Numba knows how to read."""
+    degree = ("degree",) * has_degrees
+    first = ("id",) * has_ids + ("state", "signalled", *degree)
+    later = ("state", *degree)
     return Shown(
         record("Vertex", first), record("Vertex", later), record("Vertex", (*later, "signalled"))
     )

@@ -87,6 +87,8 @@ class _Parts(NamedTuple):
     parameters: dict[str, float | int]
     least_id: int
     is_weighted: bool
+    #: True if compiled code knows the degrees of vertices.
+    has_degrees: bool
     #: The fields of states, if they are not one number, and the aggregators.
     record: Record | None
     slots: tuple[Slot, ...]
@@ -267,6 +269,7 @@ def kernel_of(
         "fields": _fields(numbers, parts.record),
         "aggregators": [slot.described() for slot in parts.slots],
         "along": parts.along,
+        "degrees": parts.has_degrees,
         "parameters": [bits(value) & (1 << 64) - 1 for value in parts.parameters.values()],
         "least_id": parts.least_id,
         "begins_with_superstep": parts.computing is not None,
@@ -312,6 +315,7 @@ def _parts_of(graph: Graph, program: Program, chosen: Mapping[str, Any]) -> _Par
         parameters,
         least_id,
         chosen["weighted"],
+        _has_degrees(str(program.combiner), methods, chosen),
         record,
         slots,
     )
@@ -345,33 +349,40 @@ def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -
             if slots or computing.has_steps:
                 reason = "aggregators, master_compute and worker_context"
             raise Unfit(f"{reason} need supersteps", "Leave mode out")
-        if "superstep" in computing.read_later:
+        if line := computing.read_later.get("superstep"):
             raise Unfit(
-                f"{name} reads the superstep, and compiled code does not count calls of a vertex",
+                f"{computing.place(line)} reads the superstep, and compiled code does not count "
+                "calls of a vertex",
                 "Compare it with 0 only, or leave mode out",
             )
-    reads = {field: _reads(computing, field) for field in ("id", "degree")}
-    if is_sum and reads["id"]:
+    readers = _readers(computing, "id")
+    if is_sum and readers:
         raise Unfit(
-            f"{name} reads vertex.id and adds messages, and then vertices without edges share one "
-            "value",
+            f"{readers[0]} reads vertex.id in a program that adds messages, where vertices without "
+            "edges share one value",
             "Leave vertex.id out",
         )
-    if "id" in computing.read_later:
-        raise Unfit(f"{name} reads vertex.id after superstep 0", "Keep it in the value")
+    if line := computing.read_later.get("id"):
+        raise Unfit(
+            f"{computing.place(line)} reads vertex.id after superstep 0", "Keep it in the value"
+        )
     if not is_sum:
-        why = f'{name} has the combiner "{computing.combiner}"'
-        if reads["degree"]:
-            raise Unfit(f"{why}, and reads vertex.degree", "Leave it out")
+        why = f'which a compiled program with the combiner "{computing.combiner}" cannot'
         if not computing.always_halts:
             raise Unfit(
-                f"{why}, and does not vote to halt in each call", "Vote to halt in each call"
+                f"{computing.place()} does not vote to halt in each call, which a compiled program "
+                f'with the combiner "{computing.combiner}" must',
+                "Vote to halt in each call",
             )
-        if computing.contributes_first:
-            raise Unfit(f"{why}, and contributes to aggregators in superstep 0", "Contribute later")
-        if computing.has_steps and computing.reads_first:
+        if line := computing.contributes_first:
             raise Unfit(
-                f"{why}, and reads aggregators in superstep 0, which the master may set",
+                f"{computing.place(line)} contributes to aggregators in superstep 0, {why}",
+                "Contribute later",
+            )
+        if computing.has_steps and (line := computing.reads_first):
+            raise Unfit(
+                f"{computing.place(line)} reads aggregators in superstep 0, {why} if it has a "
+                "master or a worker context",
                 "Read them later",
             )
     return _Parts(
@@ -379,17 +390,35 @@ def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -
         computing.functions,
         computing.along,
         _parameters(program, computing.functions, chosen),
-        _least_id(graph) if reads["id"] else 0,
+        _least_id(graph) if readers else 0,
         chosen["weighted"],
+        _has_degrees(computing.combiner, computing.functions, chosen),
         None,
         slots,
         computing,
     )
 
 
-def _reads(computing: Computing, field: str) -> bool:
-    """Return whether any function of a program reads a field of its vertex."""
-    return field in names_of(computing.functions.values())
+def _readers(computing: Computing, field: str) -> list[str]:
+    """Return the methods that read a field of their vertex, with their lines."""
+    return [
+        _place(name, method)
+        for name, method in computing.functions.items()
+        if field in names_of([method])
+    ]
+
+
+def _place(name: str, method: FunctionType) -> str:
+    """Return the method behind a function of a program, with its file and line."""
+    return place("compute" if name in ("first", "later") else name, method)
+
+
+def _has_degrees(
+    combiner: str, methods: Mapping[str, FunctionType], chosen: Mapping[str, Any]
+) -> bool:
+    """Return whether a kernel knows degrees: to read them, or to leave out signals of sums."""
+    is_read = combiner == "sum" or "degree" in names_of(methods.values())
+    return is_read and not chosen["weighted"]
 
 
 def _parameters(
@@ -401,13 +430,14 @@ def _parameters(
         Unfit: They read degrees, which are not known.
     """
     names = names_of(methods.values())
-    if chosen["weighted"] and "degree" in names:
-        raise Unfit(
-            "a program on shards cannot read vertex.degree in a weighted run", "Leave weighted out"
-        )
     for name, method in methods.items():
+        where = _place(name, method)
+        if chosen["weighted"] and "degree" in names_of([method]):
+            raise Unfit(
+                f"{where} reads vertex.degree, which a program on shards cannot in a weighted run",
+                "Leave weighted out",
+            )
         if "getattr" in names_of([method]):
-            where = place("compute" if name in ("first", "later") else name, method)
             raise Unfit(
                 f"{where} calls getattr, and compiled code knows attributes by name",
                 "Name the attribute",
@@ -458,7 +488,7 @@ def _of_arrays(program: Program, parts: _Parts) -> tuple[Numbers, ArrayKernel, i
         parts.along,
         parts.least_id,
         (parts.record, parts.slots),
-        is_weighted=parts.is_weighted,
+        has_degrees=parts.has_degrees,
     )
     _check_signals(program, parts.combiner, kernel.numbers)
     words = 1 if parts.record is None else parts.record.padded().itemsize // 8
@@ -531,21 +561,24 @@ def _newly_compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, 
     from brimful.kernels import compute_template, frame, template
     from brimful.kernels.inference import ComputeTypes, Methods
 
-    combiner, is_weighted = parts.combiner, parts.is_weighted
+    combiner, has_degrees = parts.combiner, parts.has_degrees
     typed: Methods | ComputeTypes
     if parts.computing is None:
         typed = Methods(
-            parts.methods, parts.parameters, parts.record, parts.slots, parts.along, combiner
+            *(parts.methods, parts.parameters, parts.record, parts.slots, parts.along, combiner),
+            has_degrees=has_degrees,
         )
     else:
-        typed = ComputeTypes(parts.computing, parts.parameters, parts.slots)
+        typed = ComputeTypes(
+            parts.computing, parts.parameters, parts.slots, has_degrees=has_degrees
+        )
     numbers = typed.numbers()
     _check_signals(program, combiner, numbers)
     if isinstance(typed, Methods):
         threshold = _threshold(program)
-        body = template.body_of(typed, numbers, threshold=threshold, is_weighted=is_weighted)
+        body = template.body_of(typed, numbers, threshold=threshold)
     else:
-        body = compute_template.body_of(typed, numbers, is_weighted=is_weighted)
+        body = compute_template.body_of(typed, numbers)
     source = frame.source_of(parts.types, parts.slots, combiner, body)
     return numbers, frame.compile_kernel(source, body, typed, numbers, combiner), body.words
 

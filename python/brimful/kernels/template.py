@@ -129,29 +129,27 @@ def _of_record(record: Record | None) -> dict[str, str]:
     }
 
 
-def body_of(methods: Methods, numbers: Numbers, *, threshold: float, is_weighted: bool) -> Body:
+def body_of(methods: Methods, numbers: Numbers, *, threshold: float) -> Body:
     """Return the parts of the kernel of a program."""
     nb = import_module("numba")
     combiner, record = methods.combiner, methods.record
     is_sum = combiner == "sum"
-    later = "Later({}, degree)" if is_sum else "Later({})"
+    degree = ", degree" * methods.has_degrees
+    later = f"Later({{}}{degree})"
     has_score = "signal_score" in methods.functions
     collect = _LATER.format(signals="True" if is_sum else "score > threshold")
     of_states = _of_record(record)
     helpers = _HELPERS.format(
-        first="None, degree, None"
-        if is_sum
-        else "integers[0] + int64(vertex.external), None, None",
+        first="integers[0] + int64(vertex.external), " * (not is_sum) + f"None, None{degree}",
         vertex=later.format("old"),
-        score="signal_score(self, Scored(new, degree, old))"
+        score=f"signal_score(self, Scored(new{degree}, old))"
         if has_score
         else "float64(is_new(new, old))",
         nothing=bits(silence_of(combiner, numbers.signal)),
         contributes=bool(methods.slots),
         source=later.format("state"),
         # The engine calls the kernel for every vertex, but only vertices with edges may signal.
-        # Degrees are known only to sums without weights.
-        has_no_edges="degree == 0" if is_sum and not is_weighted else "False",
+        has_no_edges="degree == 0" if is_sum and methods.has_degrees else "False",
         **of_states,
     )
     given = "given" if len(methods.slots) == 1 else "given[{}]"

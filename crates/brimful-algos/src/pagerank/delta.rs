@@ -113,7 +113,10 @@ impl<S: Precision> Program for DeltaPageRank<S> {
     type Aggregate = Sum;
     const MODE: Mode = Mode::Delta;
     const ASYNCHRONOUS: bool = true;
-    const NEEDS_DEGREES: bool = true;
+
+    fn needs_degrees(&self) -> bool {
+        true
+    }
 
     fn initial(&self, vertex: Vertex, _: &Globals<Sum>) -> Rank {
         Rank { score: self.begins(vertex), due: self.per_arc(self.begins(vertex), vertex) }

@@ -176,7 +176,6 @@ impl Shape for Ranks {
     type State = f64;
     type Combiner = Add<f64>;
     const MODE: Mode = Mode::Full;
-    const NEEDS_DEGREES: bool = true;
     const ASYNCHRONOUS: bool = true;
 }
 
@@ -323,7 +322,6 @@ impl Shape for Increments {
     type State = Rank;
     type Combiner = Add<f64>;
     const MODE: Mode = Mode::Delta;
-    const NEEDS_DEGREES: bool = true;
 }
 
 #[test]
@@ -332,10 +330,11 @@ fn kernels_give_the_bits_of_the_same_programs_in_rust() {
     for_each_graph(|graph| {
         let (source, connected) = (graph.find(7).unwrap(), graph.connected());
         let rust = PageRank::<f64>::new(Variant::Normalized, 0.85, 1e-9).unwrap();
-        let ranks = program::<Ranks>(pagerank, &[0.85]).until(1, 1e-9).unwrap();
+        let ranks = program::<Ranks>(pagerank, &[0.85]).with_degrees().until(1, 1e-9).unwrap();
         let rounds = DeltaPageRank::<f64>::new(0.85, None, connected).unwrap();
-        let increments =
-            program::<Increments>(increments, &[0.85, connected as f64]).with_rounds(1);
+        let increments = program::<Increments>(increments, &[0.85, connected as f64])
+            .with_degrees()
+            .with_rounds(1);
         for weighted in [false, true] {
             compare(&rust, &ranks, graph, weighted);
             let distances = program::<Distances>(shortest_paths, &[source as f64]);

@@ -53,7 +53,7 @@ impl Needs {
             sum: size_of::<SumOf<P>>() as u64,
             target_sum: size_of::<(u32, SumOf<P>)>() as u64,
             partial: size_of::<Mutex<Partial<P::Aggregate>>>() as u64,
-            degrees: P::NEEDS_DEGREES,
+            degrees: program.needs_degrees(),
             external: P::NEEDS_EXTERNAL,
             full: P::MODE == Mode::Full,
             ordered: P::ORDERED,

@@ -32,8 +32,6 @@ pub trait Shape: Send + Sync + 'static {
     type Combiner: Combiner;
     /// How signals relate to states.
     const MODE: Mode;
-    /// See [`Program::NEEDS_DEGREES`].
-    const NEEDS_DEGREES: bool = false;
     /// See [`Program::NEEDS_EXTERNAL`].
     const NEEDS_EXTERNAL: bool = false;
     /// See [`Program::ASYNCHRONOUS`].
@@ -109,6 +107,7 @@ pub struct KernelProgram<S> {
     until: Option<(usize, f64)>,
     more_rounds: u64,
     along: Option<Along>,
+    needs_degrees: bool,
     begins_with_superstep: bool,
     graph: Option<Arc<Graph>>,
     master: Option<Arc<dyn Master>>,
@@ -153,6 +152,7 @@ impl<S: Shape> KernelProgram<S> {
             until: None,
             more_rounds: 0,
             along: None,
+            needs_degrees: false,
             begins_with_superstep: false,
             graph: None,
             master: None,
@@ -191,6 +191,12 @@ impl<S: Shape> KernelProgram<S> {
     #[must_use]
     pub fn with_along(self, along: Along) -> Self {
         Self { along: Some(along), ..self }
+    }
+
+    /// Passes degrees, or strengths in weighted runs, to the kernel.
+    #[must_use]
+    pub fn with_degrees(self) -> Self {
+        Self { needs_degrees: true, ..self }
     }
 
     /// The call *initial* is a superstep. Then the first value of the aggregate shows whether any
@@ -374,11 +380,14 @@ impl<S: Shape> Program for KernelProgram<S> {
     type Combiner = S::Combiner;
     type Aggregate = [Slot; AGGREGATES];
     const MODE: Mode = S::MODE;
-    const NEEDS_DEGREES: bool = S::NEEDS_DEGREES;
     const NEEDS_EXTERNAL: bool = S::NEEDS_EXTERNAL;
     const ASYNCHRONOUS: bool = S::ASYNCHRONOUS;
     const SELF_LOOPS: bool = S::SELF_LOOPS;
     const KEEPS_SILENCE: bool = S::KEEPS_SILENCE;
+
+    fn needs_degrees(&self) -> bool {
+        self.needs_degrees
+    }
 
     fn indexes(&self) -> &'static [Index] {
         self.indexes

@@ -69,10 +69,10 @@ pub struct Vertex {
     /// Internal id, from 0.
     pub id: u64,
     /// Outgoing arcs, with multiplicity. 0 in weighted runs over shards, and unless
-    /// [`Program::NEEDS_DEGREES`].
+    /// [`Program::needs_degrees`].
     pub degree: u64,
     /// Sum of outgoing weights, or the degree if the run is not weighted. 0 unless
-    /// [`Program::NEEDS_DEGREES`].
+    /// [`Program::needs_degrees`].
     pub strength: f64,
     /// The external id as an offset: its order key minus the smallest order key of the graph. Set
     /// only in [`Program::initial`]; 0 unless [`Program::NEEDS_EXTERNAL`].
@@ -117,8 +117,6 @@ pub trait Program: Sync {
 
     /// How signals relate to states.
     const MODE: Mode;
-    /// True if [`Vertex::degree`] or [`Vertex::strength`] is used.
-    const NEEDS_DEGREES: bool = false;
     /// True if [`Vertex::external`] is used.
     const NEEDS_EXTERNAL: bool = false;
     /// True if [`Program::along`] returns [`Combiner::SILENCE`] unchanged and combining silence
@@ -138,6 +136,11 @@ pub trait Program: Sync {
     const ORDERED: bool = false;
     /// False if vertices do not signal along self-loops.
     const SELF_LOOPS: bool = true;
+
+    /// True if [`Vertex::degree`] or [`Vertex::strength`] is used.
+    fn needs_degrees(&self) -> bool {
+        false
+    }
 
     /// The shards to walk: [`Index::In`] for signals along edges, [`Index::Reverse`] against them.
     fn indexes(&self) -> &'static [Index] {

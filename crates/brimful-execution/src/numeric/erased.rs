@@ -300,7 +300,7 @@ impl<P: Program> Erased for Typed<'_, P> {
                     * size_of::<SignalOf<P>>().div_ceil(8),
             sum: size_of::<SumOf<P>>().div_ceil(8),
             is_full: P::MODE == Mode::Full,
-            needs_degrees: P::NEEDS_DEGREES,
+            needs_degrees: self.program.needs_degrees(),
             needs_external: P::NEEDS_EXTERNAL,
             self_loops: P::SELF_LOOPS,
             batch: if self.program.batched().is_some() { BATCH } else { 1 },

@@ -85,7 +85,6 @@ impl<const CHANGE: usize, const WORDS: usize> Shape for Sums<CHANGE, WORDS> {
     type State = State<WORDS>;
     type Combiner = Total;
     const MODE: Mode = Mode::Full;
-    const NEEDS_DEGREES: bool = true;
 
     #[inline(always)]
     fn along(along: Along, signal: f64, weight: f64) -> f64 {
