@@ -70,8 +70,9 @@ class Ranks(bf.Program):
         return 1.0 if vertex.signalled is None else abs(vertex.state - vertex.signalled)
 
 
-def test_ranks_have_the_same_bits(graph: bf.Graph) -> None:
-    states = both(graph, Ranks(), 3, max_supersteps=15)
+@pytest.mark.parametrize("end", [{"max_supersteps": 15}, {"tolerance": 1e-3}])
+def test_ranks_have_the_same_bits(graph: bf.Graph, end: dict[str, Any]) -> None:
+    states = both(graph, Ranks(), 3, **end)
     assert states.stats["variant"] == "interpreted"
     assert all(one["bytes_sent"] > 0 for one in states.stats["cluster"]["workers"])
 

@@ -1,10 +1,12 @@
-"""Programs as stores run them: with named combiners, records as states, and aggregates."""
+"""Programs as stores run them: with named combiners, records, aggregates and a tolerance."""
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from numbers import Integral, Real
 from types import FunctionType
 from typing import Any
 
@@ -12,6 +14,7 @@ from brimful.errors import UsageError
 from brimful.kernels.numbers import record as tuple_type
 from brimful.pregel.aggregators import Aggregated, Aggregator, checked_aggregators
 from brimful.pregel.part import ALONE, Part
+from brimful.pregel.program import Pregel
 from brimful.program import Program, Vertex, combiner_of
 from brimful.record import Record
 from brimful.wording import shortened
@@ -19,6 +22,30 @@ from brimful.wording import shortened
 #: The methods that may read aggregates: in compiled code a vertex signals at the end of a
 #: superstep, before the values over all vertices are known.
 _READERS = ("collect", "aggregate")
+
+#: The aggregator that measures the largest change of a state; no other can have this name.
+_CHANGE = "change of states"
+
+
+def tolerance_of(program: Program | Pregel, chosen: Mapping[str, Any]) -> float | None:
+    """Return the change of states at which a run with some options ends; None: it has none.
+
+    Raises:
+        UsageError: The tolerance is below 0, or the run or the program can have none.
+    """
+    tolerance: float | None = chosen.get("tolerance")
+    if tolerance is None:
+        return None
+    if tolerance < 0:
+        raise UsageError(f"tolerance must be at least 0, not {shortened(tolerance)}")
+    if isinstance(program, Pregel):
+        raise UsageError(
+            "a Pregel program ends when its vertices have halted or its master halts it; leave "
+            "tolerance= out"
+        )
+    if chosen["mode"] == "async":
+        raise UsageError('tolerance needs supersteps; leave mode="async" or tolerance= out')
+    return tolerance or None
 
 
 def aggregators_of(program: Program, mode: str) -> Mapping[str, Aggregator]:
@@ -46,18 +73,29 @@ def aggregators_of(program: Program, mode: str) -> Mapping[str, Aggregator]:
 
 
 class Totals:
-    """The values of the aggregators of one run on a store; `program` reads them."""
+    """The values of the aggregators of one run on a store; `program` reads them.
+
+    With a tolerance, one aggregator more measures the largest change of a state: the run ends after
+    a superstep in which no state changed by more.
+    """
 
     #: No master decides whether a superstep begins.
     decides = False
 
     def __init__(
-        self, program: Program, aggregators: Mapping[str, Aggregator], part: Part = ALONE
+        self,
+        program: Program,
+        aggregators: Mapping[str, Aggregator],
+        tolerance: float | None,
+        part: Part = ALONE,
     ) -> None:
         """Begin with the initial values; `program` is a copy for this run, or a part of it."""
-        self._program, self._names = program, list(aggregators)
+        self._program, self._names, self._tolerance = program, list(aggregators), tolerance
         self._is_divided = part.is_divided
-        self._aggregated = Aggregated(aggregators, is_divided=part.is_divided)
+        #: True if the run has a tolerance: states are numbers.
+        self.measures = tolerance is not None
+        change = {_CHANGE: Aggregator("max", 0.0)} if self.measures else {}
+        self._aggregated = Aggregated({**aggregators, **change}, is_divided=part.is_divided)
         self._type: Any = tuple_type("Aggregates", tuple(self._names))
         self._is_first = True
         self._show()
@@ -65,12 +103,19 @@ class Totals:
     def _show(self) -> None:
         self._program.aggregated = self._type(*map(self._aggregated.last, self._names))
 
-    def add(self, returned: Any) -> None:
-        """Add the contribution of a vertex.
+    def change(self, vertex: Vertex, new: Any) -> None:
+        """Measure the change of a state, and let the program aggregate it.
 
         Raises:
+            TypeError: The run has a tolerance, and a state is not a number.
             ValueError: There is not one value for each aggregator.
         """
+        if self.measures:
+            self._aggregated.add(_CHANGE, _distance(vertex.state, new))
+        if self._names and _differ(vertex.state, new):
+            self._add(self._program.aggregate(vertex, new))
+
+    def _add(self, returned: Any) -> None:
         values = (returned,) if len(self._names) == 1 else returned
         if not isinstance(values, tuple) or len(values) != len(self._names):
             raise ValueError(
@@ -81,11 +126,15 @@ class Totals:
             self._aggregated.add(name, value)
 
     def next_superstep(self, number: int) -> bool:
-        """Show the values of the last superstep; the run continues."""
-        if not self._is_first:
-            self.end()
-        self._is_first = False
-        return True
+        """Show the values of the last superstep; the run continues unless it has converged."""
+        if self._is_first:
+            self._is_first = False
+            return True
+        self.end()
+        return not self._has_converged()
+
+    def _has_converged(self) -> bool:
+        return self._tolerance is not None and self._aggregated.last(_CHANGE) <= self._tolerance
 
     def contribution(self) -> dict[str, Any]:
         """End a superstep of one of several processes; return its contribution to aggregators."""
@@ -101,8 +150,9 @@ class Totals:
         """Decide nothing: programs with aggregators have no master."""
 
     def follow(self, number: int, decision: None) -> bool:
-        """Begin a superstep; the run continues."""
-        return True
+        """Begin a superstep; the run continues unless it has converged."""
+        # The initial value of a change is no change.
+        return number == 0 or not self._has_converged()
 
     def end(self) -> None:
         """End a superstep, unless all processes have ended it together."""
@@ -112,7 +162,7 @@ class Totals:
 
     def values(self) -> dict[str, Any]:
         """Return the values of the last superstep."""
-        return self._aggregated.values()
+        return {name: self._aggregated.last(name) for name in self._names}
 
     def saved(self) -> list[dict[str, Any]]:
         """Return the values of the aggregators for a checkpoint, before a superstep ends."""
@@ -129,24 +179,56 @@ def _differ(old: Any, new: Any) -> bool:
     return bool(new != old and (new == new or old == old))
 
 
-def totals_of(program: Program, mode: str, part: Part = ALONE) -> tuple[Program, Totals | None]:
-    """Return a program for one run or a part of it, and its aggregates if it has some.
+def _distance(old: Any, new: Any) -> float:
+    """Return by how much a state changed; of a record, the largest change of a field.
+
+    Raises:
+        TypeError: A state is not a number.
+    """
+    if isinstance(new, tuple) and hasattr(new, "_fields") and type(new) is type(old):
+        return max(map(_distance, old, new))
+    check_number(old)
+    check_number(new)
+    if not _differ(old, new):
+        return 0.0
+    kind = int if isinstance(old, Integral) and isinstance(new, Integral) else float
+    change = abs(kind(new) - kind(old))
+    return math.inf if math.isnan(change) else change
+
+
+def check_number(state: Any) -> None:
+    """Refuse a state whose change cannot be measured.
+
+    Raises:
+        TypeError: The state is not a number.
+    """
+    if not isinstance(state, Real):
+        raise TypeError(
+            f"tolerance needs states that are numbers, and a state is {shortened(state)}; leave "
+            "tolerance= out"
+        )
+
+
+def totals_of(
+    program: Program, mode: str, tolerance: float | None, part: Part = ALONE
+) -> tuple[Program, Totals | None]:
+    """Return a program for one run or a part of it, and its aggregates or tolerance.
 
     Raises:
         UsageError: As `aggregators_of`.
     """
     aggregators = aggregators_of(program, mode)
-    if not aggregators:
+    if not aggregators and tolerance is None:
         return program, None
     own = copy.copy(program)
-    return own, Totals(own, aggregators, part)
+    return own, Totals(own, aggregators, tolerance, part)
 
 
 class Adapted(Program):
     """A program as stores run it, vertex by vertex.
 
     A named combiner makes one signal of all before `collect`, states become records, and the
-    changes of states are aggregated.
+    changes of states are aggregated and measured.
     """
 
     def __init__(self, program: Program, record: Record | None, totals: Totals | None) -> None:
@@ -155,14 +237,18 @@ class Adapted(Program):
         self._combine = None if program.combiner is None else combiner_of(program)
         # Binding the program's methods saves a call per edge; the definitions below only satisfy
         # the abstract base class.
-        methods = ["signal", "initial_state"] if record is None else ["signal"]
+        is_plain = record is None and not (totals and totals.measures)
+        methods = ["signal", "initial_state"] if is_plain else ["signal"]
         for name in ("delivery", "signal_threshold", "collect_threshold", *methods):
             setattr(self, name, getattr(program, name))
 
     def initial_state(self, vertex: Vertex) -> Any:
-        """Return the first state as a record."""
+        """Return the first state, as a record or as a number whose change can be measured."""
         state = self._program.initial_state(vertex)
-        return state if self._record is None else self._record.of(state, "initial_state")
+        if self._record is not None:
+            return self._record.of(state, "initial_state")
+        check_number(state)
+        return state
 
     def signal(self, source: Vertex, target: Any, weight: float) -> Any:
         """Delegate to the program."""
@@ -176,13 +262,10 @@ class Adapted(Program):
     def collect(self, vertex: Vertex, signals: list[Any]) -> Any:
         """Let the program collect, and aggregate the change."""
         new = self._program.collect(vertex, self._received(signals))
-        if self._record is None and self._totals is None:
-            return new
-        old = vertex.state
-        if self._record is not None and new is not old:
+        if self._record is not None and new is not vertex.state:
             new = self._record.of(new, "collect")
-        if self._totals is not None and _differ(old, new):
-            self._totals.add(self._program.aggregate(vertex, new))
+        if self._totals is not None:
+            self._totals.change(vertex, new)
         return new
 
     def _create(self, id: Any) -> Any:

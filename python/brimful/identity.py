@@ -112,7 +112,7 @@ def _digest(data: str | bytes) -> str:
 
 
 def identity_of(
-    program: Program | Pregel, serializer: str, *, whole: bool
+    program: Program | Pregel, serializer: str, tolerance: float | None, *, whole: bool
 ) -> list[tuple[str, str]]:
     """Return names and values of everything besides the graph that states depend on.
 
@@ -122,7 +122,7 @@ def identity_of(
     name = ("program", f"{kind.__module__}.{kind.__qualname__}")
     if not whole:
         return [name]
-    own = [name, ("serializer", serializer)]
+    own = [name, ("serializer", serializer), ("tolerance", f"{tolerance or 0:g}")]
     if isinstance(program, Pregel):
         return [*own, *dependencies(program, Pregel)]
     return [*own, ("delivery", program.delivery), *dependencies(program, Program)]

@@ -6,11 +6,11 @@ import pickle
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from brimful.adapted import Totals, adapted, totals_of
+from brimful.adapted import Totals, adapted, tolerance_of, totals_of
 from brimful.catalog import open_store
 from brimful.cluster.exchange import ShareDone
 from brimful.extra_state import checked_dumps, extra_state
-from brimful.options.runs import StepOptions
+from brimful.options.runs import ProgramStepOptions, StepOptions
 from brimful.options.table import picked
 from brimful.pregel.adapter import PregelAdapter
 from brimful.pregel.part import OBSERVER, Part
@@ -53,9 +53,14 @@ class InterpretedRun:
         start: str | None = None,
         trace: Trace | None = None,
     ) -> None:
-        """Keep the parts of a run; `steps` are its `StepOptions`, `store` is of `stored`."""
+        """Keep the parts of a run; `steps` are its `ProgramStepOptions`, `store` is of `stored`.
+
+        Raises:
+            UsageError: The run or the program can have no tolerance.
+        """
         self._program, self._serializing = program, serializing
-        self._steps, self._store = picked(StepOptions, steps), dict(store)
+        self._steps, self._store = picked(ProgramStepOptions, steps), dict(store)
+        self._tolerance = tolerance_of(program, steps)
         self._identity, self._start, self._trace = identity, start, trace or Trace(())
         #: The fields of states, if they are records.
         self.record: Record | None = None
@@ -90,7 +95,7 @@ class InterpretedRun:
             adapter = PregelAdapter(self._program, vertices, part, mode=mode, keeps=keeps)
             return _Adapters(self._trace.follow(adapter), None, adapter.steps)
         record = record_of(self._program)
-        own, totals = totals_of(self._program, mode, part)
+        own, totals = totals_of(self._program, mode, self._tolerance, part)
         return _Adapters(adapted(self._trace.follow(own), record, totals), record, totals)
 
     def __call__(
@@ -129,7 +134,7 @@ class InterpretedRun:
                     addresses=pregel is not None,
                     # Messages create the vertices that they do not find.
                     creates=pregel is not None and bool(pregel.mutates),
-                    **self._steps,
+                    **picked(StepOptions, self._steps),
                     store=self._store,
                     keeping=None if self._start is None else (name, self._start == "kept"),
                     **checkpoints,

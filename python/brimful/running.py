@@ -138,6 +138,10 @@ def run(
         program: An instance of a class derived from `Program` or `Pregel`.
         max_supersteps: Stop after this many supersteps; None: 10,000, with a warning. `mode`
             "async" has none.
+        tolerance: Stop, with `stats["reason"]` "converged within the tolerance", after a superstep
+            in which no state changed by more than this; for states of `state_type`, no field of
+            one. States must be numbers. None or 0: never stop early. `mode` "async" and `Pregel`
+            have none.
         mode: "sync" runs in supersteps; "async" has no supersteps, and intervals of its checkpoints
             are in seconds.
         weighted: `signal` receives the weights of edges, else 1.
@@ -267,7 +271,7 @@ def interpreted(
     process_budget = chosen.get("process_budget", False)
     resources = Resources(**picked(WorkOptions, chosen), process_budget=process_budget)
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
-    identity = identity_of(program, serializing[0], whole=saving)
+    identity = identity_of(program, serializing[0], chosen["tolerance"], whole=saving)
     trace = Trace(followed)
     for vertex in followed:
         # Raises before the run if the graph lacks the vertex.

@@ -66,6 +66,9 @@ pub(crate) struct Description {
     parameters: Vec<u64>,
     /// Name, rule, bits of the initial value, and place of each aggregator.
     aggregators: Vec<(String, u64, u64, usize)>,
+    /// The place of the largest change of a state in a superstep, and the tolerance that ends the
+    /// run, if there is one.
+    tolerance: Option<(usize, f64)>,
     /// The least external id, from which the kernel counts; 0 if the program reads none.
     least_id: i64,
     /// True if the first states are those after superstep 0, as in Pregel.
@@ -395,5 +398,9 @@ fn program_of<S: Shape>(
     // The first sum counts the vertices whose signal score exceeds the threshold.
     let program =
         if S::MODE == Mode::Full || has_master { program.until(0, 0.0)? } else { program };
+    let program = match description.tolerance {
+        Some((place, tolerance)) => program.until(place, tolerance)?,
+        None => program,
+    };
     Ok((kernel, program))
 }

@@ -48,6 +48,20 @@ def _differ(old: Any, new: Any) -> Any:
     return np.any([_differ(old[name], new[name]) for name in old.dtype.names], axis=0)
 
 
+def _distances(old: Any, new: Any) -> Any:
+    """Return by how much states changed, numbers or the fields of records, as floats."""
+    if old.dtype.names is not None:
+        return np.max([_distances(old[name], new[name]) for name in old.dtype.names], axis=0)
+    if old.dtype.kind in "iu":
+        old, new = old.astype(np.int64), new.astype(np.int64)
+        # A difference of 64 bits may need the bit of the sign.
+        least, greatest = np.minimum(old, new).view("u8"), np.maximum(old, new).view("u8")
+        return (greatest - least).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        change = np.abs(new.astype(np.float64) - old.astype(np.float64))
+    return np.where(_differ(old, new), np.where(np.isnan(change), np.inf, change), 0.0)
+
+
 #: The functions of NumPy that merge values one after another.
 _MERGES: dict[str, Any] = {
     "sum": np.add,
@@ -176,18 +190,20 @@ class ArrayKernel:
         along: str,
         least_id: int,
         states_and_slots: tuple[Record | None, tuple[Slot, ...]],
+        change: Slot | None,
         *,
         has_degrees: bool,
     ) -> None:
         """Take the methods of a program, and the least id, from which ids are counted.
 
         `along` is the engine's operation on a signal and a weight; then come the fields of states
-        and the aggregators.
+        and the aggregators. `change` measures the changes of states.
 
         Raises:
             Unfit: A method does not return numbers.
         """
         self._record, self._slots = states_and_slots
+        self._change = change
         # Calls set `aggregated`, so they use a copy: the user's object stays as it is. All calls
         # of a superstep set the same values.
         self._program = copy.copy(program) if self._slots else program
@@ -343,6 +359,8 @@ class ArrayKernel:
         states[received] = new
         if self._slots:
             self._contribute(block, old, new, of_received)
+        if self._change is not None and len(received):
+            add(self._change, context.partial, _distances(old, new))
         if "signal_score" in self._methods:
             known = self._loaded(states), *self._degrees_of(degrees)
             vertex = self._shown.scored(*known, self._loaded(before))

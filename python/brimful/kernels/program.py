@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from brimful.adapted import aggregators_of
+from brimful.adapted import aggregators_of, tolerance_of
 from brimful.catalog import cluster_of, open_store
 from brimful.errors import ProgramError
 from brimful.identity import identity_of
@@ -34,9 +34,9 @@ from brimful.kernels.methods import (
     without_weight,
 )
 from brimful.kernels.numbers import Numbers, bits, engine_combiner, kind_of
-from brimful.kernels.slots import Slot, slots_of
+from brimful.kernels.slots import Slot, change_slot, slots_of
 from brimful.kernels.steps import KernelSteps, has_steps
-from brimful.options.runs import CheckpointOptions, StepOptions
+from brimful.options.runs import CheckpointOptions, ProgramStepOptions, StepOptions
 from brimful.options.table import WorkOptions, picked
 from brimful.pregel.aggregators import checked_aggregators
 from brimful.pregel.program import Pregel
@@ -94,6 +94,8 @@ class _Parts(NamedTuple):
     slots: tuple[Slot, ...]
     #: The functions of a Pregel program.
     computing: Computing | None = None
+    #: The largest change of a state, if the run has a tolerance.
+    change: Slot | None = None
 
     @property
     def types(self) -> dict[str, str]:
@@ -117,7 +119,7 @@ class KernelRun:
         *,
         is_compiled: bool,
     ) -> None:
-        """Keep the parts of a run; `steps` are its `StepOptions`, `store` is of `stored`."""
+        """Keep the parts of a run; `steps` are its `ProgramStepOptions`, `store` of `stored`."""
         self._parts = program, dict(steps), identity, dict(store)
         self._kernel, self._is_compiled = kernel, is_compiled
 
@@ -160,7 +162,7 @@ class KernelRun:
                 return _native.run_kernel(
                     graph,
                     {**kernel.description, "steps": between},
-                    **steps,
+                    **picked(StepOptions, steps),
                     store=store,
                     **checkpoints,
                     identity=identity,
@@ -220,8 +222,8 @@ def run(
     from brimful.resources import Resources
 
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
-    identity = identity_of(program, "a kernel", whole=saving)
-    steps = picked(StepOptions, chosen)
+    identity = identity_of(program, "a kernel", chosen["tolerance"], whole=saving)
+    steps = picked(ProgramStepOptions, chosen)
     work = KernelRun(program, steps, identity, store, kernel, is_compiled=is_compiled)
     resources = Resources(**picked(WorkOptions, chosen)).on(graph)
     native = run_divided(
@@ -248,7 +250,9 @@ def kernel_of(
 
     Raises:
         Unfit: The program cannot run so.
+        UsageError: The run or the program can have no tolerance.
     """
+    tolerance = tolerance_of(program, chosen)
     if isinstance(program, Program):
         parts = _parts_of(graph, program, chosen)
         found = _compiled(program, parts) if is_compiled else _of_arrays(program, parts)
@@ -270,6 +274,7 @@ def kernel_of(
         "aggregators": [slot.described() for slot in parts.slots],
         "along": parts.along,
         "degrees": parts.has_degrees,
+        "tolerance": None if parts.change is None else (parts.change.place, tolerance),
         "parameters": [bits(value) & (1 << 64) - 1 for value in parts.parameters.values()],
         "least_id": parts.least_id,
         "begins_with_superstep": parts.computing is not None,
@@ -318,6 +323,7 @@ def _parts_of(graph: Graph, program: Program, chosen: Mapping[str, Any]) -> _Par
         _has_degrees(str(program.combiner), methods, chosen),
         record,
         slots,
+        change=None if tolerance_of(program, chosen) is None else change_slot(slots),
     )
 
 
@@ -488,6 +494,7 @@ def _of_arrays(program: Program, parts: _Parts) -> tuple[Numbers, ArrayKernel, i
         parts.along,
         parts.least_id,
         (parts.record, parts.slots),
+        parts.change,
         has_degrees=parts.has_degrees,
     )
     _check_signals(program, parts.combiner, kernel.numbers)
@@ -523,7 +530,7 @@ def _compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Any, i
     place = kept(
         parts.methods.values(),
         *(parts.combiner, parts.along, parts.is_weighted, _threshold(program), parts.types),
-        *(fields, parts.slots, steps),
+        *(fields, parts.slots, steps, parts.change),
     )
     known = None if place is None else place.found()
     if known is not None:
@@ -576,7 +583,7 @@ def _newly_compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, 
     _check_signals(program, combiner, numbers)
     if isinstance(typed, Methods):
         threshold = _threshold(program)
-        body = template.body_of(typed, numbers, threshold=threshold)
+        body = template.body_of(typed, numbers, parts.change, threshold=threshold)
     else:
         body = compute_template.body_of(typed, numbers)
     source = frame.source_of(parts.types, parts.slots, combiner, body)

@@ -98,6 +98,22 @@ def slots_of(aggregators: Mapping[str, Aggregator], *, is_whole: bool = False) -
     return tuple(slots)
 
 
+def change_slot(slots: tuple[Slot, ...]) -> Slot:
+    """Return the slot behind others that measures the largest change of a state.
+
+    Raises:
+        Unfit: All slots are taken.
+    """
+    place = len(slots) + 1
+    if place >= SLOTS:
+        raise Unfit(
+            f"a program on shards with a tolerance has at most {SLOTS - 2} aggregators, and this "
+            f"one {len(slots)}",
+            "Leave some out",
+        )
+    return Slot("change of states", place, "max", "float64", 0.0, _RULES["max"][0], False)
+
+
 def aggregates_type(slots: tuple[Slot, ...]) -> Any:
     """Return the class of `self.aggregated`."""
     return record("Aggregates", tuple(slot.name for slot in slots))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from brimful.kernels.frame import Body, contributions
 from brimful.kernels.inference import Methods
 from brimful.kernels.numbers import Numbers, bits, silence_of
+from brimful.kernels.slots import Slot
 
 if TYPE_CHECKING:
     from brimful.record import Record
@@ -57,6 +59,8 @@ def end(self, vertices, states, bits, floats, integers, at, new):
             old = load(states[at])
             if is_new(new, old):
                 contribute(floats, integers, aggregate(self, {vertex}, new))
+        if {measures}:
+            {measure}
         store(states, at, new)
 
 
@@ -93,20 +97,41 @@ def store(states, at, new):
 
 def is_new(new, old):
     return {is_new}
+
+
+def distance(new, old):
+    return {distance}
+
+
+def distance_of_float64(new, old):
+    if new == old or (new != new and old != old):
+        return 0.0
+    change = abs(new - old)
+    return change if change == change else inf
+
+
+def distance_of_int64(new, old):
+    # A difference of 64 bits may need the bit of the sign.
+    return float64(uint64(max(new, old)) - uint64(min(new, old)))
+
+
+def distance_of_bool(new, old):
+    return float64(new != old)
 """
 
 #: Whether two numbers differ; NaN equals NaN.
 _IS_NEW = "({1} != {0} and ({1} == {1} or {0} == {0}))"
 
 
-def _of_record(record: Record | None) -> dict[str, str]:
-    """Return the expressions of the template that concern states."""
+def _of_record(record: Record | None, kind: str) -> dict[str, str]:
+    """Return the expressions of the template that concern states, numbers of a kind or records."""
     if record is None:
         return {
             "made": "state_type(value)",
             "load": "state",
             "store": "states[at] = new",
             "is_new": _IS_NEW.format("old", "new"),
+            "distance": f"distance_of_{kind}(new, old)",
         }
     made, load, store = [], [], ["record = states[at]"]
     for at, field in enumerate(record.fields):
@@ -126,11 +151,18 @@ def _of_record(record: Record | None) -> dict[str, str]:
         "is_new": " or ".join(
             _IS_NEW.format(f"old[{at}]", f"new[{at}]") for at in range(len(made))
         ),
+        # 0.0 lets `max` have two arguments in any case.
+        "distance": "max(0.0, "
+        + ", ".join(
+            f"distance_of_{field.kind}(new[{at}], old[{at}])"
+            for at, field in enumerate(record.fields)
+        )
+        + ")",
     }
 
 
-def body_of(methods: Methods, numbers: Numbers, *, threshold: float) -> Body:
-    """Return the parts of the kernel of a program."""
+def body_of(methods: Methods, numbers: Numbers, change: Slot | None, *, threshold: float) -> Body:
+    """Return the parts of the kernel of a program; `change` measures changes of states."""
     nb = import_module("numba")
     combiner, record = methods.combiner, methods.record
     is_sum = combiner == "sum"
@@ -138,7 +170,7 @@ def body_of(methods: Methods, numbers: Numbers, *, threshold: float) -> Body:
     later = f"Later({{}}{degree})"
     has_score = "signal_score" in methods.functions
     collect = _LATER.format(signals="True" if is_sum else "score > threshold")
-    of_states = _of_record(record)
+    of_states = _of_record(record, numbers.state)
     helpers = _HELPERS.format(
         first="integers[0] + int64(vertex.external), " * (not is_sum) + f"None, None{degree}",
         vertex=later.format("old"),
@@ -147,6 +179,10 @@ def body_of(methods: Methods, numbers: Numbers, *, threshold: float) -> Body:
         else "float64(is_new(new, old))",
         nothing=bits(silence_of(combiner, numbers.signal)),
         contributes=bool(methods.slots),
+        measures=change is not None,
+        measure="pass"
+        if change is None
+        else contributions((change,))[0].format("distance(new, load(states[at]))"),
         source=later.format("state"),
         # The engine calls the kernel for every vertex, but only vertices with edges may signal.
         has_no_edges="degree == 0" if is_sum and methods.has_degrees else "False",
@@ -161,6 +197,8 @@ def body_of(methods: Methods, numbers: Numbers, *, threshold: float) -> Body:
         "state_type": getattr(nb, numbers.state) if record is None else record.padded(),
         "State": None if record is None else record.type,
         "threshold": threshold,
+        "inf": math.inf,
+        "uint64": nb.uint64,
     }
     words = 1 if record is None else record.padded().itemsize // 8
     has_padding = record is not None

@@ -105,12 +105,17 @@ class StepOptions(TypedDict, total=False):
     weighted: Annotated[bool, Option("Use the weights of the edges.", default=False)]
 
 
-class RequestOptions(StepOptions, total=False):
-    """Options that only some algorithms take, besides their own parameters."""
+class ConvergenceOptions(TypedDict, total=False):
+    """How a run converges."""
 
     tolerance: Annotated[
         float | None, Option("Stop when the change is at most this; 0: never stop early.")
     ]
+
+
+class RequestOptions(StepOptions, ConvergenceOptions, total=False):
+    """Options that only some algorithms take, besides their own parameters."""
+
     source: Annotated[
         Vertices | None,
         Option(
@@ -290,7 +295,11 @@ class AlgorithmOptions(DividedOptions, AskedOptions, total=False):
     """Options of all algorithms."""
 
 
-class ProgramOptions(StepOptions, StoreOptions, DividedOptions, total=False):
+class ProgramStepOptions(StepOptions, ConvergenceOptions, total=False):
+    """Options of a program in Python that its supersteps depend on."""
+
+
+class ProgramOptions(ProgramStepOptions, StoreOptions, DividedOptions, total=False):
     """Options of a program in Python, besides its store."""
 
 

@@ -104,7 +104,7 @@ pub struct KernelProgram<S> {
     kernel: Kernel,
     parameters: Vec<f64>,
     indexes: &'static [Index],
-    until: Option<(usize, f64)>,
+    until: Vec<(usize, f64)>,
     more_rounds: u64,
     along: Option<Along>,
     needs_degrees: bool,
@@ -149,7 +149,7 @@ impl<S: Shape> KernelProgram<S> {
             kernel,
             parameters,
             indexes: &[Index::In],
-            until: None,
+            until: Vec::new(),
             more_rounds: 0,
             along: None,
             needs_degrees: false,
@@ -166,17 +166,19 @@ impl<S: Shape> KernelProgram<S> {
         Self { indexes, ..self }
     }
 
-    /// The run converges when the sum of floats at `place` of the aggregate is at most `limit`.
+    /// The run converges when the float at `place` of the aggregate is at most `limit`: 0, if no
+    /// vertex contributed. Each call adds a condition; one of them ends the run.
     ///
     /// # Errors
     /// [`Error::Usage`] if the aggregate has no such place.
-    pub fn until(self, place: usize, limit: f64) -> Result<Self> {
+    pub fn until(mut self, place: usize, limit: f64) -> Result<Self> {
         if place >= AGGREGATES {
             return Err(Error::Usage(format!(
                 "a kernel has {AGGREGATES} values: there is none at {place}"
             )));
         }
-        Ok(Self { until: Some((place, limit)), ..self })
+        self.until.push((place, limit));
+        Ok(self)
     }
 
     /// Begins up to `more_rounds` further rounds, each when no vertex has anything left to signal;
@@ -425,7 +427,7 @@ impl<S: Shape> Program for KernelProgram<S> {
     }
 
     fn converged(&self, globals: &Globals<Self::Aggregate>) -> bool {
-        self.until.is_some_and(|(place, limit)| globals.aggregate[place].float() <= limit)
+        self.until.iter().any(|(place, limit)| globals.aggregate[*place].float() <= *limit)
     }
 
     fn begins_with_superstep(&self) -> bool {
