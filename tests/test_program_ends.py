@@ -1,4 +1,4 @@
-"""The end of programs that have a tolerance."""
+"""The end of programs: a tolerance, and states that are equal but differ in their bytes."""
 
 from __future__ import annotations
 
@@ -213,3 +213,45 @@ def test_kept_vertices_converge(graph: bf.Graph, tmp_path: Path) -> None:
         found = kept.run(Plain(), tolerance=1e-4)
         assert found.stats["reason"] == "converged within the tolerance"
         assert dict(found) == pytest.approx(dict(whole))
+
+
+class Turning(bf.Program):
+    """Equal states that are made anew in another order each time, and signalled if they differ."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+    def initial_state(self, vertex: Any) -> Any:
+        return self.kind([(0, 1)])
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return 1
+
+    def collect(self, vertex: Any, signals: list[Any]) -> Any:
+        items = [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
+        return self.kind(items[:: -1 if (vertex.superstep or 0) % 2 else 1])
+
+
+class Weak(dict[Any, Any]):
+    """A dict of another type, which equals a dict."""
+
+
+@pytest.mark.parametrize("store", ["memory", "bytes", "file:PATH", "kv:PATH"])
+@pytest.mark.parametrize("kind", [dict, set, Weak])
+def test_equal_states_are_no_change_whatever_their_bytes(
+    graph: bf.Graph, tmp_path: Path, store: str, kind: Any
+) -> None:
+    url = store.replace("PATH", str(tmp_path))
+    found = bf.run(graph, Turning(kind), store=url, serializer="pickle", max_supersteps=9)
+    assert found.stats["reason"] == "converged: no vertex changed"
+    assert found.stats["supersteps"] == 2
+
+
+@pytest.mark.parametrize("store", ["memory", "bytes"])
+def test_a_state_of_another_type_is_a_change(graph: bf.Graph, store: str) -> None:
+    class Types(Turning):
+        def collect(self, vertex: Any, signals: list[Any]) -> Any:
+            return (dict, Weak)[(vertex.superstep or 0) % 2]({"a": 1})
+
+    found = bf.run(graph, Types(dict), store=store, serializer="pickle", max_supersteps=9)
+    assert found.stats["supersteps"] == 9

@@ -19,7 +19,7 @@ use super::Settings;
 use super::ids::Ids;
 use super::purity::Purity;
 use super::sharing::Steps;
-use super::value::{Value, Values};
+use super::value::{Value, Values, is_equal};
 use crate::raised::Raised;
 use crate::vertex::Vertex;
 
@@ -191,6 +191,26 @@ impl Program {
     /// The value of a state that a method returned.
     fn state(&self, object: Bound<'_, PyAny>) -> PyResult<Value> {
         if self.is_working { self.values.working(&object) } else { self.values.state(object) }
+    }
+
+    /// The state that a collect changed to `object`; `None` if the object equals the one `before`.
+    /// Equal objects may have different bytes, such as dicts in another order.
+    fn changed(
+        &self,
+        vertex: &VertexOf<Self>,
+        before: &Bound<'_, PyAny>,
+        object: Bound<'_, PyAny>,
+    ) -> PyResult<Option<Value>> {
+        let new = self.state(object.clone())?;
+        if new == vertex.state {
+            return Ok(None);
+        }
+        // Pregel has no such score, and may change a value in place.
+        if self.addresses || !matches!(new, Value::Bytes(_)) {
+            return Ok(Some(new));
+        }
+        let is_same = matches!(vertex.state, Value::Bytes(_)) && is_equal(before, &object);
+        Ok((!is_same).then_some(new))
     }
 
     /// The state of a vertex of Pregel that does not exist.
@@ -440,8 +460,9 @@ impl VertexProgram for Program {
     }
 
     fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Value]) -> Outcome<()> {
-        let (state, edges) = self.at((*vertex.id(), Some(&vertex.state)), |py| {
+        let (changed, edges) = self.at((*vertex.id(), Some(&vertex.state)), |py| {
             let seen = self.seen(py, vertex)?;
+            let before = seen.state.clone_ref(py);
             let received = PyList::empty(py);
             for signal in signals {
                 received.append(self.values.take(py, signal)?)?;
@@ -450,9 +471,9 @@ impl VertexProgram for Program {
             let state = self.methods.collect.bind(py).call1((seen, &received))?;
             watched.map_or(Ok(()), |watched| watched.check())?;
             let edges = self.take_edges(&state)?;
-            Ok((self.state(state)?, edges))
+            Ok((self.changed(vertex, before.bind(py), state)?, edges))
         })?;
-        if state != vertex.state {
+        if let Some(state) = changed {
             vertex.state = state;
         }
         if let Some(edges) = edges {

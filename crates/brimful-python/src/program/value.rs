@@ -96,7 +96,7 @@ fn is_float_of(float: f64, integer: i64) -> bool {
 
 /// True if two objects have one type and are equal; arrays, if all their elements are. Objects that
 /// cannot be compared are different.
-fn is_equal(left: &Bound<'_, PyAny>, right: &Bound<'_, PyAny>) -> bool {
+pub(super) fn is_equal(left: &Bound<'_, PyAny>, right: &Bound<'_, PyAny>) -> bool {
     if !left.get_type().is(right.get_type()) {
         return false;
     }
