@@ -7,7 +7,7 @@ from typing import Any
 
 from brimful.cli import options as shared
 from brimful.cli.import_verb import NO_INPUT, refuse_existing, report
-from brimful.cli.progress import ProgressLine
+from brimful.cli.progress import ProgressLine, logged_to
 from brimful.cli.request import vertex_of
 from brimful.errors import UsageError
 from brimful.io.formats import require_graph_suffix
@@ -64,7 +64,7 @@ def act(options: argparse.Namespace) -> None:
         policies["duplicates"] = "sum"
     wanted: dict[str, Any] = {**chosen}
     imported = derive_options(**policies, **shared.chosen(options, IndexOptions))
-    with ProgressLine(quiet=options.quiet) as progress:
+    with ProgressLine(quiet=options.quiet) as progress, logged_to(progress):
         given = shared.resources(options, progress)
         native = shared.open_named_graph(options, given, progress)
         if contract is not None or around is not None:

@@ -11,6 +11,7 @@ import bisect
 import contextlib
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from brimful.io.reader_errors import stream_reader
 from brimful.memory import too_small
 from brimful.options.imports import ImportOptions, PolicyOptions, import_options
 from brimful.options.table import picked
+from brimful.reporting import warn
 from brimful.resources import Resources
 from brimful.tables.columns import (
     VERTICES,
@@ -54,6 +56,7 @@ from brimful.tables.joining import (
     rows_of,
     sql_name,
 )
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow
@@ -395,7 +398,10 @@ def _contracted(
     memory: int,
     resources: Resources,
 ) -> Iterator[tuple[pyarrow.RecordBatchReader, pyarrow.RecordBatchReader]]:
-    """Yield readers of the edges between labels, and of the labels of vertices that stay."""
+    """Yield readers of the edges between labels, and of the labels of vertices that stay.
+
+    Afterwards, warn of vertices without a label, which are left out with their edges.
+    """
     import pyarrow as pa
 
     labeled = pa.RecordBatchReader.from_stream(contract)
@@ -413,9 +419,14 @@ def _contracted(
         )
     failures, name = list[BrimfulError](), "the labels"
     kind = edges.schema.field(0).type
+    rows = Counter[str]()
+    edges, ids = (
+        _tallied(edges, rows, "edge"),
+        _tallied(_id_batches(vertices, kind), rows, "vertex"),
+    )
     with connected(memory, resources.threads) as connection, connection.cursor() as listed:
         connection.register("edges", _noted(edges, failures))
-        connection.register("vertices", _noted(_id_batches(vertices, kind), failures))
+        connection.register("vertices", _noted(ids, failures))
         connection.register("labeled", labeled)
         with _source_errors(name, failures):
             connection.execute(
@@ -426,10 +437,10 @@ def _contracted(
             twice = connection.execute(
                 "SELECT vertex FROM labels GROUP BY vertex HAVING count(*) > 1 LIMIT 1"
             ).fetchall()
-            some = connection.execute("SELECT 1 FROM labels LIMIT 1").fetchall()
+            ((labels,),) = connection.execute("SELECT count(*) FROM labels").fetchall()
         if twice:
             raise InputError(f"the labels have vertex {twice[0][0]} more than once")
-        if not some:
+        if not labels:
             raise InputError("no vertex has a label; check the ids of the labels")
         weight = ", weight" if "weight" in edges.schema.names else ""
         query = (
@@ -441,7 +452,28 @@ def _contracted(
             rows_of(connection, query, name, _BATCH_ROWS) as joined,
             rows_of(listed, left, name, _BATCH_ROWS) as names_left,
         ):
-            yield _joined(joined, name, failures), _joined(names_left, name, failures)
+            between = _tallied(_joined(joined, name, failures), rows, "edge between labels")
+            yield between, _joined(names_left, name, failures)
+    if without := rows["vertex"] - labels:
+        lost = rows["edge"] - rows["edge between labels"]
+        warn(
+            f"left out: {counted(without, 'vertex')} without a label, and {counted(lost, 'edge')} "
+            "from or to them"
+        )
+
+
+def _tallied(
+    reader: pyarrow.RecordBatchReader, rows: Counter[str], kind: str
+) -> pyarrow.RecordBatchReader:
+    """Return a reader that adds the number of rows of a kind to `rows`."""
+    import pyarrow as pa
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            rows[kind] += batch.num_rows
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
 
 def _joined(
