@@ -171,6 +171,18 @@ def test_broken_quotes_of_a_result_are_refused(tmp_path: Path) -> None:
         assert "r.csv:200002: a field in quotes is not closed" in refuse(INPUT, *verb)
 
 
+def test_a_result_that_cannot_be_read_is_shown_as_such(tmp_path: Path) -> None:
+    """Debuggers and notebooks call `repr` at any time, and show what it raises as a traceback."""
+    path = tmp_path / "r.csv"
+    path.write_text("vertex,value\n1,2\n")
+    saved = bf.SavedResult(path)
+    path.unlink()
+    assert repr(saved) == f"<brimful.SavedResult: {path} does not exist; check the path>"
+    assert saved._repr_html_().startswith("<p>&lt;brimful.SavedResult: ")
+    with pytest.raises(bf.InputError, match="does not exist"):
+        dict(saved)
+
+
 def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     table = pa.table([[1], [2], [3]], ["vertex", "value", "value"])
     pq.write_table(table, tmp_path / "r.parquet")

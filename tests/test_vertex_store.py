@@ -237,6 +237,7 @@ def test_edges_and_states_that_are_none_are_named(url: str, tmp_path: Path) -> N
         with pytest.raises(bf.NotFoundError):
             store.remove_edges(1, 2)
     assert repr(store).endswith("(closed)>")
+    assert "(closed)" in store._repr_html_()
 
 
 def test_ids_may_be_strings(url: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from collections.abc import (
 from itertools import chain, islice
 from typing import Any, Generic, Never, SupportsIndex, TypeVar, cast
 
-from brimful.errors import NotFoundError, UsageError
+from brimful.errors import BrimfulError, NotFoundError, UsageError
 from brimful.options.described import described
 from brimful.packages import numpy, pandas, polars, pyarrow
 from brimful.shown import Shown
@@ -309,7 +309,13 @@ class PerVertex(Shown, ABC, Generic[V]):
         """Return the first line of `repr`."""
 
     def __repr__(self) -> str:
-        """Return the shape and the first rows."""
+        """Return the shape and the first rows, or why they cannot be read: debuggers call it."""
+        try:
+            return self._shown_rows()
+        except BrimfulError as error:
+            return f"<brimful.{type(self).__name__}: {error}>"
+
+    def _shown_rows(self) -> str:
         rows = [("vertex", self.column)]
         rows += [(_short(vertex), _short(value)) for vertex, value in self._first(_SHOWN_ROWS)]
         width = max(len(vertex) for vertex, _ in rows)
@@ -322,6 +328,12 @@ class PerVertex(Shown, ABC, Generic[V]):
 
         A small figure of the distribution is below, if there are few rows and matplotlib.
         """
+        try:
+            return self._html_rows()
+        except BrimfulError:
+            return f"<p>{html_text(repr(self))}</p>"
+
+    def _html_rows(self) -> str:
         rows = "".join(
             f"<tr><td>{html_text(_short(vertex))}</td><td>{html_text(_short(value))}</td></tr>"
             for vertex, value in self._first(_SHOWN_HTML_ROWS)
