@@ -330,4 +330,6 @@ def _view(
     text = TextRows(connection, inputs, columns["delimiter"], types)
     refuse_twice(inputs[0], text.names, used)
     connection.execute(f"CREATE VIEW input AS FROM {text.function}")
-    return None, text.names
+    described = [str(row[0]) for row in connection.execute("DESCRIBE input").fetchall()]
+    # Other names are those that DuckDB gave.
+    return None, [name for name in described if name.strip() in text.names]

@@ -41,8 +41,8 @@ class TextRows:
 
     Attributes:
         function: The function that reads their rows.
-        names: The names in the header of the first file. DuckDB renames the second of two equal
-            ones.
+        names: The names in the header of the first file, without space around them. DuckDB renames
+            the second of two equal ones.
     """
 
     def __init__(
@@ -78,7 +78,8 @@ class TextRows:
             # If no delimiter splits all lines, DuckDB takes one that splits none.
             likely = [one for one in (found, *_DELIMITERS) if header and one in header[0]]
             delimiter = likely[0] if likely else str(found)
-        self.names: list[str] = next(csv.reader(header, delimiter=delimiter), [])
+        fields = csv.reader(header, delimiter=delimiter, skipinitialspace=True)
+        self.names = [name.strip() for name in next(fields, [])]
         options += f", sep={_sql_text(delimiter)}"
         if types:
             pairs = (f"{_sql_text(name)}: {_sql_text(kind)}" for name, kind in types.items())
