@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -222,6 +225,16 @@ def test_lines_may_end_in_several_ways(tmp_path: Path) -> None:
             assert imported.edges == graph.edges == 5
     assert kept["name"] == ["a\r\nb", 'c\nd"\r\n', '5"', "x", None]
     assert kept["n"] == [5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_compressed_text_has_columns(tmp_path: Path, compress: Any, end: str) -> None:
+    suffix = {gzip.compress: "gz", bz2.compress: "bz2"}.get(compress, "xz")
+    path = tmp_path / f"e.csv.{suffix}"
+    path.write_bytes(compress(f"source,target,n{end}1,2,3\n2,3,4{end}".encode()))
+    with bf.read([path], edge_columns="n") as graph:
+        assert pa.table(graph.edge_rows())["n"].to_pylist() == [3, 4]
 
 
 def test_a_line_end_between_blocks_is_one(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def elements(
         StoreIoError: It cannot be read.
     """
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             yield from _Parser(path, head, kinds).elements(file)
     except expat.ExpatError as error:
         raise InputError(f"{path} is broken XML: {error}; write it again") from None
@@ -160,14 +160,19 @@ def elements(
         raise InputError(f"{path}: {error}; convert it to UTF-8") from None
 
 
-def _opened(path: str) -> IO[bytes]:
+def opened(path: str) -> IO[bytes]:
+    """Open a file of text, decompressed if its name says that it is compressed.
+
+    Raises:
+        StoreIoError: It cannot be opened.
+    """
     import pyarrow as pa
 
     try:
         for suffix, opener in _OPENERS.items():
             if path.lower().endswith(suffix):
-                opened: IO[bytes] = opener(path, "rb")
-                return opened
+                file: IO[bytes] = opener(path, "rb")
+                return file
         if path.lower().endswith(".zst"):
             stream: IO[bytes] = pa.input_stream(path, compression="zstd")
             return stream

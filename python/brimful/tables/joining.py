@@ -50,7 +50,7 @@ JOIN_RESERVE_BYTES = JOIN_BYTES + _RETAINED_BYTES
 #: Rows of a batch of the outcome; few, because rows may be long.
 _BATCH_ROWS = 8192
 #: The beginning of DuckDB's advice, which is about options of its own.
-_ADVICE = re.compile(r" (?:The search space used|Possible (?:fixes|[Ss]olutions?):|LINE 1:)")
+_ADVICE = re.compile(r" (?:The search space used|Po(?:ssible|tential) [FfSs]|LINE 1:)")
 _MATCHED = "brimful matched"
 #: The id of a row of the table without a vertex.
 _UNMATCHED = "brimful unmatched"

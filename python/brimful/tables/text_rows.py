@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
 from brimful.io.output import writing_to
+from brimful.tables.graph_elements import opened
 
 if TYPE_CHECKING:
     from brimful.tables.connection import Connection
@@ -26,6 +27,8 @@ _OPTIONS = (
     "hive_partitioning=false, dateformat='%Y-%m-%d', sample_size=-1, buffer_size=8388608"
 )
 _DELIMITERS = ",;\t|"
+#: Endings of compressed files that DuckDB does not decompress.
+_NOT_DECOMPRESSED = (".bz2", ".xz")
 #: The most bytes of comments before the header.
 _COMMENT_BYTES = 1 << 20
 #: Bytes of text that are read at once, and the most of a line that is copied.
@@ -57,7 +60,7 @@ class TextRows:
         Raises:
             UsageError: The files have different numbers of comment lines before the header.
             InputError: The comments are too long, or a line is.
-            StoreIoError: A copy of a file cannot be written.
+            StoreIoError: A file cannot be read, or a copy of a file cannot be written.
         """
         starts = [_start(path) for path in paths]
         skipped = [_comment_lines(path, start) for path, start in zip(paths, starts, strict=True)]
@@ -67,7 +70,7 @@ class TextRows:
                 "remove the comments"
             )
         read = [
-            _with_one_line_end(path, os.path.join(connection.folder, f"{number}.csv"))
+            _readable(path, os.path.join(connection.folder, f"{number}.csv"))
             for number, path in enumerate(paths)
         ]
         options = f"{_OPTIONS}, skip={skipped[0]}"
@@ -89,10 +92,8 @@ class TextRows:
 
 def _start(path: str) -> bytes:
     """Return the start of a file, with its comments and its header."""
-    import pyarrow as pa
-
-    with pa.input_stream(path) as file:
-        start: bytes = file.read(_COMMENT_BYTES)
+    with opened(path) as file:
+        start = file.read(_COMMENT_BYTES)
     return start.removeprefix(b"\xef\xbb\xbf")
 
 
@@ -106,14 +107,16 @@ def _comment_lines(path: str, start: bytes) -> int:
     return 0
 
 
-def _with_one_line_end(path: str, copy: str) -> str:
-    """Return the path of a file, or of its copy if its lines do not all end alike."""
-    import pyarrow as pa
+def _readable(path: str, copy: str) -> str:
+    """Return the path of a file, or of a copy.
 
-    with pa.input_stream(path) as file:
-        if not _has_several_line_ends(file):
-            return path
-    with pa.input_stream(path) as file, writing_to(copy), open(copy, "wb") as out:
+    DuckDB can read neither lines that do not all end alike, nor some compressed files.
+    """
+    if not path.lower().endswith(_NOT_DECOMPRESSED):
+        with opened(path) as file:
+            if not _has_several_line_ends(file):
+                return path
+    with opened(path) as file, writing_to(copy), open(copy, "wb") as out:
         is_open = False
         for lines in _lines(path, file):
             for line in lines:
