@@ -183,6 +183,34 @@ def test_a_result_that_cannot_be_read_is_shown_as_such(tmp_path: Path) -> None:
         dict(saved)
 
 
+def test_lists_are_equal_or_not_and_have_no_order(tmp_path: Path) -> None:
+    edges = pa.table({"source": [1, 2, 3], "target": [2, 3, 4]})
+    with bf.Graph.from_arrow(edges) as graph:
+        bf.fastrp(graph, dimensions=8).write(tmp_path / "a.parquet")
+        bf.fastrp(graph, dimensions=8, seed=7).write(tmp_path / "b.parquet")
+    one, other = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    assert "lists in the column embedding of" in refuse(USAGE, "top", one)
+    assert bf.compare(one, one).differing == 0
+    assert bf.compare(one, other).differing > 0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(["x", "y", "x"]).dictionary_encode(),
+        pa.array(["x", "y", "x"], pa.string_view()),
+        pa.array([1, 2, 1], pa.float16()),
+    ],
+)
+def test_values_of_any_layout_are_ranked(tmp_path: Path, values: pa.Array) -> None:
+    path = tmp_path / "r.parquet"
+    names = pa.array(["a", "b", "c"], pa.string_view())
+    pq.write_table(pa.table({"vertex": names, "value": values}), path)
+    shown = succeed("top", path, "--quiet").out.split()
+    assert shown[2::2] == ["b", "a", "c"]
+    assert bf.SavedResult(path).top(1) == [("b", values[1].as_py())]
+
+
 def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     table = pa.table([[1], [2], [3]], ["vertex", "value", "value"])
     pq.write_table(table, tmp_path / "r.parquet")

@@ -16,6 +16,7 @@ from brimful.errors import InputError
 from brimful.io.reader_errors import reader_errors
 from brimful.tables.arrow import batch_bytes, parts_of
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, cast_batches
+from brimful.tables.joining import plain_type
 from brimful.tables.parquet import chunks_of, open_pages, page_needs
 from brimful.tables.parquet_pages import longest_string
 
@@ -55,7 +56,8 @@ class ResultTable:
 
     Attributes:
         path: The file, or the folder of the files.
-        schema: The names and types of the columns, those of the first file.
+        schema: The names and types of the columns, those of the first file: categories are their
+            values.
     """
 
     def __init__(
@@ -68,9 +70,12 @@ class ResultTable:
             StoreIoError: The system cannot read a file.
         """
         self.path = path
+        import pyarrow as pa
+
         with reader_errors(path):
             self._files = [open_file(file) for file in files]
-        self.schema = self._files[0].schema
+        schema = self._files[0].schema
+        self.schema = pa.schema([field.with_type(_sortable(field.type)) for field in schema])
         for name, file in zip(files, self._files, strict=True):
             twice = [one for one, count in Counter(file.schema.names).items() if count > 1]
             if twice:
@@ -102,6 +107,13 @@ class ResultTable:
         with reader_errors(self.path):
             for file in self._files:
                 yield from cast_batches(file.batches(names, vertex), schema)
+
+
+def _sortable(kind: pyarrow.DataType) -> pyarrow.DataType:
+    """Return a type of the same values that Arrow compares: others, such as Polars, write more."""
+    import pyarrow as pa
+
+    return pa.float32() if pa.types.is_float16(kind) else plain_type(kind)
 
 
 class ParquetResult:

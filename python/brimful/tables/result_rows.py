@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from brimful.catalog import algorithms
-from brimful.errors import InputError, NotFoundError
+from brimful.errors import InputError, NotFoundError, UsageError
 from brimful.io.formats import RESULT_SUFFIXES, result_format
 from brimful.io.regular import refuse_special
 from brimful.tables.arrow import batch_bytes
@@ -132,7 +132,24 @@ def largest(
     Rows without a value are left out; of equal ones the first come first. With `room` rows of so
     many bytes are kept, and `COPIES` of them are in memory while they are sorted; further rows take
     further passes over the table.
+
+    Raises:
+        UsageError: The values are lists.
     """
+    import pyarrow as pa
+
+    kind = table.schema.field(columns[-1]).type
+    if pa.types.is_nested(kind) and not pa.types.is_struct(kind):
+        raise UsageError(
+            f"the lists in the column {columns[-1]} of {table.path} have no order, so the rows "
+            "cannot be ranked; read them with another program"
+        )
+    return _largest_rows(table, columns, count, room)
+
+
+def _largest_rows(
+    table: ResultTable, columns: Sequence[str], count: int, room: int | None
+) -> Iterator[tuple[Any, ...]]:
     after: tuple[Any, Any] | None = None
     while count > 0:
         largest, is_complete = _largest_after(table, columns, count, room, after)

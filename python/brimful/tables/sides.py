@@ -257,9 +257,17 @@ def _joined(
 
 def _values(column: pyarrow.Array, kind: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return values as an array of NumPy, and a mask of the rows that have one."""
+    import numpy as np
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     present = pc.is_valid(column).to_numpy(zero_copy_only=False)
+    if pa.types.is_nested(column.type):
+        # Lists of Python are equal as a whole, arrays of NumPy element by element.
+        values = np.empty(len(column), object)
+        for at, value in enumerate(column.to_pylist()):
+            values[at] = value
+        return values, present
     if kind != "text":
         column = pc.fill_null(column, 0)
     return column.to_numpy(zero_copy_only=False), present
