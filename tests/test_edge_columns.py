@@ -5,10 +5,12 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import pickle
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
@@ -413,3 +415,73 @@ def test_columns_are_exported_to_files_that_hold_them(path: Path, tmp_path: Path
     succeed("columns", path, "-o", tmp_path / "people.csv", "--quiet")
     assert (tmp_path / "people.csv").read_text().split() == ["vertex,name", '2,"ann"', "5,", "7,"]
     assert "already exists" in refuse(USAGE, "columns", path, "-o", tmp_path / "people.csv")
+
+
+class Sums(bf.Program):
+    """The sum of a column over the edges to a vertex, and their number."""
+
+    def __init__(self, values: Any, *, is_weighted: bool) -> None:
+        self.values, self.is_weighted = values, is_weighted
+
+    def initial_state(self, vertex: Any) -> Any:
+        return [0, 0]
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        edge = (source.id, target, weight) if self.is_weighted else (source.id, target)
+        return self.values[edge]
+
+    def collect(self, vertex: Any, signals: list[Any]) -> Any:
+        return [vertex.state[0] + sum(signals), vertex.state[1] + len(signals)]
+
+
+@pytest.mark.parametrize("store", ["memory", "bytes", "file:PATH", "kv:PATH"])
+@pytest.mark.parametrize("directed", [True, False])
+def test_programs_see_columns_of_edges(tmp_path: Path, store: str, directed: bool) -> None:
+    rng = np.random.default_rng(4)
+    pairs = [(one // 40, one % 40) for one in rng.permutation(1600)[:700].tolist()]
+    if not directed:
+        pairs = [(a, b) for a, b in pairs if a <= b]
+    # Every pair has two edges, whose weights differ.
+    names = [[f"v{end:02}" for end in ends] for ends in zip(*pairs, strict=True)]
+    table = pa.table(
+        {
+            "source": names[0] * 2,
+            "target": names[1] * 2,
+            "weight": [0.5] * len(pairs) + [2.0] * len(pairs),
+            "amount": rng.integers(0, 1 << 40, 2 * len(pairs)),
+        }
+    )
+    path = tmp_path / "g.brimful"
+    options: dict[str, Any] = {"edge_columns": "amount", "undirected": not directed}
+    with bf.Graph.from_arrow(table, path=path, **options) as graph:
+        values = graph.edge_values("amount")
+        assert len(values) == graph.edges
+        url = store.replace("PATH", str(tmp_path / "vertices"))
+        program = Sums(pickle.loads(pickle.dumps(values)), is_weighted=True)
+        found = bf.run(graph, program, weighted=True, store=url, max_supersteps=1)
+        expected = {vertex: [0, 0] for vertex in graph}
+        for source, target, _, amount in zip(*table.to_pydict().values(), strict=True):
+            ends = {target} if directed else {source, target}
+            for end in ends:
+                expected[end] = [expected[end][0] + amount, expected[end][1] + 1]
+        assert dict(found) == expected
+
+
+def test_values_of_edges_are_looked_up_by_ends(tmp_path: Path) -> None:
+    rows = {"source": [1, 1, 2, 3, 3], "target": [2, 2, 1, 3, 4], "year": [7, 8, 9, None, 6]}
+    with bf.Graph.from_arrow(pa.table(rows), edge_columns="year") as graph:
+        years = graph.edge_values("year")
+        assert [years[2, 1], years[3, 3], years[3, np.int64(4)]] == [9, None, 6]
+        assert (years.all(1, 2), years.all(4, 3), years.all("1", 2)) == ([7, 8], [], [])
+        with pytest.raises(bf.NotFoundError, match="no edge from 4 to 3"):
+            years[4, 3]
+        with pytest.raises(bf.UsageError, match=r"2 edges from 1 to 2, .*call all\(1, 2\)"):
+            years[1, 2]
+        with pytest.raises(bf.UsageError, match="no column month"):
+            graph.edge_values("month")
+        with pytest.raises(bf.ProgramError, match="2 edges from 1 to 2"):
+            bf.run(graph, Sums(years, is_weighted=False))
+    with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
+        for name, reason in (("year", "has no column year of edges"), ("weight", "is not kept")):
+            with pytest.raises(bf.UsageError, match=reason):
+                graph.edge_values(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError
 from brimful.tables.columns import vertex_rows
@@ -39,7 +39,8 @@ class VertexValues(Mapping[int | str, Any]):
         Raises:
             NotFoundError: The graph has no such vertex (also a `KeyError`).
         """
-        if isinstance(vertex, str if self._has_texts else SupportsIndex):
+        is_id = isinstance(vertex, str) if self._has_texts else hasattr(vertex, "__index__")
+        if is_id:
             at = bisect.bisect_left(self._ids, vertex, key=lambda id_: id_.as_py())
             if at < len(self._ids) and self._ids[at].as_py() == vertex:
                 return self._values[at].as_py()

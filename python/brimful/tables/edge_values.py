@@ -1,0 +1,148 @@
+"""A column of edges on disk, for look-ups in programs of the user.
+
+Invariant: rows ascend by source and target, so that a look-up is a search. They lie in a file
+without a name, of which some batches are in memory as Python objects.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import NotFoundError, UsageError
+from brimful.io.output import writing_to
+from brimful.tables.edge_columns import ENDS, edge_rows
+from brimful.wording import counted, shortened
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from brimful import _native
+
+#: Rows of a batch, and the batches in memory.
+_ROWS, _CACHED = 256, 128
+
+
+class EdgeValues:
+    """The values of a column of edges by their ends: `values[source, target]`; None for nulls.
+
+    `values[source, target, weight]` names one of several edges between two vertices by its weight.
+    An edge of an undirected graph has both directions.
+    """
+
+    def __init__(self, graph: _native.Graph, column: str) -> None:
+        """Sort a column out of the table of edges.
+
+        Raises:
+            UsageError: The graph keeps no such column with its edges.
+            StoreIoError: The folder for temporary files is full, or cannot be written.
+        """
+        if column in ENDS:
+            raise UsageError(f"{column} is not kept as a column; `signal` receives ends and weight")
+        reader = edge_rows(graph, [column])
+        self._graph, self._column = graph, column
+        self._has_texts, self._is_directed = graph.id_type == "string", graph.directed
+        self._has_weights = "weight" in reader.schema.names
+        #: The ends of the first edge of each batch.
+        self._firsts: list[tuple[Any, Any]] = []
+        self._edges = 0
+        self._file = self._written(reader)
+        self._batch = functools.lru_cache(_CACHED)(self._read)
+
+    def _written(self, reader: pyarrow.RecordBatchReader) -> Any:
+        """Write the rows to a file that has no name afterwards, and open it."""
+        import pyarrow as pa
+
+        folder = tempfile.gettempdir()
+        with writing_to(folder), tempfile.NamedTemporaryFile(prefix=".brimful-", dir=folder) as new:
+            with pa.ipc.new_file(new, reader.schema) as writer:
+                for batch in reader:
+                    for start in range(0, batch.num_rows, _ROWS):
+                        part = batch.slice(start, _ROWS)
+                        writer.write_batch(part)
+                        self._firsts.append((part[0][0].as_py(), part[1][0].as_py()))
+                    self._edges += batch.num_rows
+            new.flush()
+            return pa.ipc.open_file(pa.OSFile(os.fsencode(new.name)))
+
+    def _read(self, number: int) -> tuple[list[tuple[Any, Any]], list[float], list[Any]]:
+        """Return ends, weights and values of the edges of a batch."""
+        columns = [column.to_pylist() for column in self._file.get_batch(number)]
+        weights = columns[2] if self._has_weights else [1.0] * len(columns[0])
+        return list(zip(*columns[:2], strict=True)), weights, columns[-1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the path of the graph, from which another process reads the column."""
+        return _opened, (self._graph.path, self._column)
+
+    def __len__(self) -> int:
+        """Return the number of edges."""
+        return self._edges
+
+    def __getitem__(self, edge: tuple[Any, ...]) -> Any:
+        """Return the value of an edge.
+
+        Raises:
+            NotFoundError: The graph has no such edge (also a `KeyError`).
+            UsageError: Several such edges have different values.
+        """
+        found = self.all(*edge)
+        if not found:
+            raise NotFoundError(f"there is no edge {_shown(edge)}")
+        if any(value != found[0] for value in found):
+            raise UsageError(
+                f"there are {counted(len(found), 'edge')} {_shown(edge)}, with different values; "
+                + ("name the weight, too, or " if self._has_weights and len(edge) == 2 else "")
+                + f"call all{tuple(edge)!r}, which returns them"
+            )
+        return found[0]
+
+    def all(self, source: int | str, target: int | str, weight: float | None = None) -> list[Any]:
+        """Return the values of all edges from one vertex to another, by ascending weight.
+
+        Args:
+            source: Id of the vertex that the edges leave.
+            target: Id of the vertex that the edges reach.
+            weight: Their weight; None: any.
+
+        Returns:
+            A list, empty if there is no edge.
+        """
+        if not self._is_id(source) or not self._is_id(target):
+            return []
+        found = list(self._rows(source, target))
+        if not self._is_directed and source != target:
+            # The table has an undirected edge as it was written.
+            found += self._rows(target, source)
+            found.sort(key=lambda row: row[0])
+        return [value for own, value in found if weight is None or own == weight]
+
+    def _is_id(self, end: object) -> bool:
+        return isinstance(end, str) if self._has_texts else hasattr(end, "__index__")
+
+    def _rows(self, source: Any, target: Any) -> Iterator[tuple[float, Any]]:
+        """Yield weight and value of each edge that is written with these ends."""
+        ends = (source, target)
+        first = max(bisect.bisect_left(self._firsts, ends) - 1, 0)
+        for number in range(first, len(self._firsts)):
+            all_ends, weights, values = self._batch(number)
+            for row in range(bisect.bisect_left(all_ends, ends), len(all_ends)):
+                if all_ends[row] != ends:
+                    return
+                yield weights[row], values[row]
+
+
+def _shown(edge: tuple[Any, ...]) -> str:
+    source, target, *weight = edge
+    ends = f"from {shortened(source)} to {shortened(target)}"
+    return ends + (f" with the weight {weight[0]}" if weight else "")
+
+
+def _opened(path: str, column: str) -> EdgeValues:
+    from brimful import _native
+
+    return EdgeValues(_native.Graph.open(path), column)
