@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use brimful_engine::result::stats::Swept;
 use brimful_engine::{Reason, Thresholds};
+use brimful_store::memory::resident_bytes;
 use brimful_store::{DiskFolder, Reservation, Resources};
 use brimful_vertices::{Borrower, Loan, VertexStore};
 
@@ -286,14 +287,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.phase(None, synchronous::collect)?;
         let collect_seconds = signalled.elapsed().as_secs_f64();
         self.supersteps += 1;
-        let (budget, moved) = (&self.resources.budget, traffic.moved() - moved);
+        let moved = traffic.moved() - moved;
         let figures = SuperstepFigures {
             superstep: self.supersteps,
             signal_seconds: (signalled - begin).as_secs_f64(),
             collect_seconds,
-            memory_bytes: budget.limit() - budget.free(),
-            bytes_read: moved.bytes_read(),
-            bytes_written: moved.bytes_written(),
+            memory_bytes: resident_bytes(),
+            bytes_read: Some(moved.bytes_read()),
+            bytes_written: Some(moved.bytes_written()),
             ..SuperstepFigures::default()
         };
         let figures = figures.between(&before, &self.totals()?);

@@ -33,6 +33,7 @@ pub(crate) fn add<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
         let store = store.stats()?;
         stats.store_memory_bytes += store.memory_bytes;
         stats.store_disk_bytes += store.disk_bytes;
+        stats.has_uncounted_bytes |= store.has_uncounted_bytes;
         stats.vertices_read += store.reads;
         stats.vertices_written += store.writes;
         stats.add_caches(&store.caches);

@@ -18,7 +18,7 @@ use pyo3::types::{PyBytes, PyIterator, PyList};
 use crate::call::{Limits, with_resources, with_stream};
 use crate::errors::Failure;
 
-/// Bytes of memory for a store under test.
+/// Bytes of memory for a store under test, unless a budget is given: then half of it.
 const MEMORY_BYTES: u64 = 8 << 20;
 
 /// The stores of this crate, and the one that `opener` opens.
@@ -235,7 +235,7 @@ pub(crate) fn check_store(
         let mut options = PartitionOptions {
             partition: 0,
             resources: Arc::new(resources.clone()),
-            memory_bytes: MEMORY_BYTES,
+            memory_bytes: budget.map_or(MEMORY_BYTES, |budget| budget / 2),
             is_kept: false,
         };
         let is_live = schemes.place(url)? == Place::Live;

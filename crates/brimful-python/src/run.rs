@@ -264,6 +264,13 @@ pub(crate) fn store_figures(
         ];
         counts.into_iter().try_for_each(|(name, count)| done.set_item(name, count))?;
         done.set_item("supersteps", by_superstep)?;
+        if figures.has_uncounted_bytes
+            && let Some(seconds) = out.get_item("superstep_seconds")?
+        {
+            let unknown = vec![None::<u64>; seconds.len()?];
+            out.set_item("superstep_bytes_read", &unknown)?;
+            out.set_item("superstep_bytes_written", &unknown)?;
+        }
     }
     let lists = figures.map(|_| store.lists.as_deref().unwrap_or(ListLocation::default().name()));
     out.set_item("store", &store.url)?;

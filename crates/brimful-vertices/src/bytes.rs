@@ -145,6 +145,10 @@ impl RecordStore for BytesStore {
         Ok(())
     }
 
+    fn has_uncounted_bytes(&self) -> bool {
+        false
+    }
+
     fn bytes(&self) -> Result<(u64, u64)> {
         Ok((self.arena.bytes() + self.index.bytes(), 0))
     }

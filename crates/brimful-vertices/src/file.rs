@@ -88,6 +88,10 @@ impl RecordStore for FileStore {
         Ok(self.map.sync()?)
     }
 
+    fn has_uncounted_bytes(&self) -> bool {
+        false
+    }
+
     fn bytes(&self) -> Result<(u64, u64)> {
         Ok((self.memory_bytes, self.map.file_bytes()?))
     }

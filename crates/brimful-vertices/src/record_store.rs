@@ -43,6 +43,11 @@ pub trait RecordStore: Send {
     /// Bytes of memory, including indexes and unused space, and bytes on disk.
     fn bytes(&self) -> Result<(u64, u64)>;
 
+    /// True if the store reads or writes bytes that the traffic of the job does not count.
+    fn has_uncounted_bytes(&self) -> bool {
+        true
+    }
+
     /// True if there is no record.
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -111,6 +116,9 @@ impl<T: RecordStore + ?Sized> RecordStore for Box<T> {
     }
     fn bytes(&self) -> Result<(u64, u64)> {
         (**self).bytes()
+    }
+    fn has_uncounted_bytes(&self) -> bool {
+        (**self).has_uncounted_bytes()
     }
     fn reserve(&mut self, more: usize) -> Result<()> {
         (**self).reserve(more)

@@ -294,8 +294,15 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     fn stats(&self) -> Result<StoreStats> {
         let (memory_bytes, disk_bytes) = self.records.bytes()?;
         let RecordLender { reads, writes, .. } = self.lender;
-        let caches = Vec::new();
-        Ok(StoreStats { vertices: self.len(), memory_bytes, disk_bytes, reads, writes, caches })
+        Ok(StoreStats {
+            vertices: self.len(),
+            memory_bytes,
+            disk_bytes,
+            has_uncounted_bytes: self.records.has_uncounted_bytes(),
+            reads,
+            writes,
+            caches: Vec::new(),
+        })
     }
 }
 

@@ -181,6 +181,8 @@ pub struct StoreStats {
     pub memory_bytes: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,
+    /// True if it reads or writes bytes that the traffic of the job does not count.
+    pub has_uncounted_bytes: bool,
     /// Vertices read from records, and written to them, since the store was opened.
     pub reads: u64,
     /// See [`StoreStats::reads`].

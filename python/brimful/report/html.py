@@ -288,10 +288,9 @@ def _superstep_figures(stats: Mapping[str, Any]) -> list[Figure]:
     seconds = listed("seconds")
     note = f"The first {len(seconds):,} of {count:,} supersteps." if count > len(seconds) else ""
     mebibytes = {name: [one / 2**20 for one in listed(f"bytes_{name}")] for name in _DIRECTIONS}
-    drawn = [
-        _series("Seconds per superstep", {"seconds": seconds}, "seconds", note),
-        _series("Bytes per superstep", mebibytes, "MiB", note),
-    ]
+    drawn = [_series("Seconds per superstep", {"seconds": seconds}, "seconds", note)]
+    if not any(all(map(math.isnan, one)) for one in mebibytes.values()):
+        drawn.append(_series("Bytes per superstep", mebibytes, "MiB", note))
     frontier = listed("frontier")
     if not all(map(math.isnan, frontier)):
         drawn.append(_series("Frontier per superstep", {"frontier": frontier}, "vertices", note))

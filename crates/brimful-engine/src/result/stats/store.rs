@@ -14,16 +14,17 @@ pub struct SuperstepFigures {
     pub signal_seconds: f64,
     /// Seconds in which vertices collected.
     pub collect_seconds: f64,
-    /// Bytes of the budget in use after the superstep.
-    pub memory_bytes: u64,
+    /// Resident memory of the process after the superstep; `None` if the system does not report it.
+    pub memory_bytes: Option<u64>,
     /// Vertices that signalled.
     pub frontier: u64,
     /// Edges of the vertices that signalled.
     pub edges: u64,
-    /// Bytes read from files.
-    pub bytes_read: u64,
-    /// Bytes written to files.
-    pub bytes_written: u64,
+    /// Bytes read from files; `None` if a store has files, or a server, that brimful does not read
+    /// itself.
+    pub bytes_read: Option<u64>,
+    /// Bytes written to files; `None` as for those read.
+    pub bytes_written: Option<u64>,
     /// Vertices read from records.
     pub vertex_reads: u64,
     /// Vertices written to records.
@@ -49,7 +50,10 @@ impl SuperstepFigures {
             |stats: &ExecutionStats| stats.caches.iter().map(|cache| cache.hits).sum::<u64>();
         // A miss of the last cache reaches the store.
         let misses = |stats: &ExecutionStats| stats.caches.last().map_or(0, |cache| cache.misses);
+        let is_known = !after.has_uncounted_bytes;
         Self {
+            bytes_read: self.bytes_read.filter(|_| is_known),
+            bytes_written: self.bytes_written.filter(|_| is_known),
             frontier: after.vertices_signalled - before.vertices_signalled,
             edges: after.edges_visited - before.edges_visited,
             vertex_reads: after.vertices_read - before.vertices_read,
@@ -65,6 +69,7 @@ impl SuperstepFigures {
     /// The figures of two processes of a run: sums of counts, and the longer and larger of others.
     #[must_use]
     pub fn with(self, other: &Self) -> Self {
+        let sum = |left: Option<u64>, right: Option<u64>| Some(left? + right?);
         Self {
             superstep: self.superstep,
             signal_seconds: self.signal_seconds.max(other.signal_seconds),
@@ -72,8 +77,8 @@ impl SuperstepFigures {
             memory_bytes: self.memory_bytes.max(other.memory_bytes),
             frontier: self.frontier + other.frontier,
             edges: self.edges + other.edges,
-            bytes_read: self.bytes_read + other.bytes_read,
-            bytes_written: self.bytes_written + other.bytes_written,
+            bytes_read: sum(self.bytes_read, other.bytes_read),
+            bytes_written: sum(self.bytes_written, other.bytes_written),
             vertex_reads: self.vertex_reads + other.vertex_reads,
             vertex_writes: self.vertex_writes + other.vertex_writes,
             cache_hits: self.cache_hits + other.cache_hits,
@@ -83,14 +88,14 @@ impl SuperstepFigures {
         }
     }
 
-    /// The figures that supersteps of every kind of run have.
+    /// The figures that supersteps of every kind of run have; bytes that are not known count as 0.
     pub fn work(&self) -> Work {
         Work {
             seconds: self.signal_seconds + self.collect_seconds,
             frontier: Some(self.frontier),
             swept: Swept { signals: self.messages, edges: self.edges },
-            bytes_read: self.bytes_read,
-            bytes_written: self.bytes_written,
+            bytes_read: self.bytes_read.unwrap_or(0),
+            bytes_written: self.bytes_written.unwrap_or(0),
             bytes_found: 0,
         }
     }
@@ -160,6 +165,8 @@ pub struct ExecutionStats {
     pub store_memory_bytes: u64,
     /// Bytes on disk of all stores.
     pub store_disk_bytes: u64,
+    /// True if bytes that a store reads and writes are not counted.
+    pub has_uncounted_bytes: bool,
 }
 
 impl ExecutionStats {
@@ -178,6 +185,7 @@ impl ExecutionStats {
         self.vertices_written += other.vertices_written;
         self.store_memory_bytes += other.store_memory_bytes;
         self.store_disk_bytes += other.store_disk_bytes;
+        self.has_uncounted_bytes |= other.has_uncounted_bytes;
         self.add_caches(&other.caches);
     }
 
