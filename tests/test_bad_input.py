@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import lzma
 import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from command import (
     succeed,
     write_edges,
 )
+from disks import small_disk
 
 
 def refused_import(folder: Path, source: object, *options: object, code: int = INPUT) -> str:
@@ -242,25 +242,6 @@ def test_a_parquet_page_that_cannot_fit_is_refused_before_work(tmp_path: Path) -
 
 
 # ---- a disk that fills up, or refuses ----
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """Mount a small memory disk; skips aloud where that is not allowed."""
-    disk = folder / "disk"
-    disk.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        pytest.skip(f"SKIPPED: no small disk can be mounted here ({done.stderr.strip()})")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.fixture

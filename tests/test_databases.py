@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ import servers
 from brimful import stores
 from brimful.conformance import NonconformingError, check_store
 from brimful.stores import Opening, Store
-from command import IO, USAGE, brimful, smallest, succeed
+from command import IO, USAGE, brimful, refuse, smallest, succeed
+from disks import small_disk
 from test_stores import ANY_ORDER, RUNS, arcs, assert_same, compute
 
 
@@ -398,39 +398,30 @@ def test_rocksdb_may_remove_a_file_while_its_size_is_measured(
         store.close()
 
 
-@pytest.mark.parametrize("scheme", ["rocksdb", "berkeleydb"])
-def test_a_full_disk_is_named_once(
-    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("rocksdict" if scheme == "rocksdb" else "berkeleydb")
-    from brimful.stores.registry import opener
+@pytest.mark.parametrize(
+    ("store", "keep"),
+    [
+        ("rocksdb:PATH", []),
+        ("rocksdb:PATH", ["--keep"]),
+        ("berkeleydb:PATH?cache=0", []),
+        ("berkeleydb:PATH?deferred=0", []),
+        ("berkeleydb:PATH", ["--keep"]),
+    ],
+)
+def test_a_full_disk_is_named_once(store: str, keep: list[str], rmat: Path, tmp_path: Path) -> None:
+    pytest.importorskip("rocksdict" if store.startswith("rocksdb") else "berkeleydb")
+    with small_disk(tmp_path, "512k") as disk:
+        url = store.replace("PATH", str(disk / "vertices"))
+        sentence = refuse(IO, "run", "degrees", rmat, "--store", url, *keep, "--quiet")
+        assert f"the database {disk / 'vertices'}" in sentence
+        assert "the disk is full; free some space" in sentence
 
-    found = opener(f"{scheme}:{tmp_path}")
-    assert found is not None
-    store: Any = found.open(0, 1 << 20, str(tmp_path / "vertices"))
-    name = "_database" if scheme == "rocksdb" else "_tree"
-    error = Exception if scheme == "rocksdb" else store._errors
-    database = getattr(store, name)
 
-    class Full:
-        """A database that nobody can write."""
-
-        def fails(self, *arguments: Any) -> None:
-            raise error(5, "unable to allocate space from the buffer cache")
-
-        write = put = sync = flush = close = fails
-
-    monkeypatch.setattr(store, name, Full())
-    with pytest.raises(bf.StoreIoError, match="unable to allocate"):
-        store.close()
-    usage = namedtuple("usage", "total used free")(1 << 30, 1 << 30, 4096)
-    monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
-    with pytest.raises(bf.StoreIoError, match="the disk is full; free some space"):
-        store.put_many([b"a"], [b"1"])
-    with pytest.raises(bf.StoreIoError, match="the disk is full; free some space"):
-        store.sync()
-    store.close()
-    database.close()
+def test_a_cache_that_holds_all_vertices_needs_no_disk(rmat: Path, tmp_path: Path) -> None:
+    pytest.importorskip("berkeleydb")
+    with small_disk(tmp_path, "512k") as disk:
+        words = ["run", "connected_components", rmat, "--store", f"berkeleydb:{disk}", "--quiet"]
+        assert succeed(*words, "--budget", "400M").err == ""
 
 
 class ListStore(Store):

@@ -56,26 +56,30 @@ class BerkeleyStore(Store):
                     cache,
                 )
         self._errors, self._is_deferred = db.DBError, deferred == "1"
-        self._has_failed = False
+        self._no_sync, self._has_changed = db.DB_NOSYNC, False
         self._only_new, self._key_exists = db.DB_NOOVERWRITE, db.DBKeyExistError
         self._path = opening.folder / f"{opening.partition:04d}.bdb"
         opening.folder.mkdir(parents=True, exist_ok=True)
-        self._tree: Any = db.DB()
-        self._tree.set_cachesize(*divmod(max(cache, _LEAST_CACHE), 1 << 30))
+        # The cache, of which only an environment can give up changed pages.
+        self._environment: Any = db.DBEnv()
+        self._environment.set_cachesize(*divmod(max(cache, _LEAST_CACHE), 1 << 30))
         # One thread at a time calls a store: DB_THREAD would add a lock and a copy to each call.
+        flags = db.DB_CREATE | db.DB_PRIVATE | db.DB_INIT_MPOOL
+        self._guard(lambda: self._environment.open(str(opening.folder), flags))
+        self._tree: Any = db.DB(self._environment)
         self._guard(
-            lambda: self._tree.open(str(self._path), dbtype=db.DB_BTREE, flags=db.DB_CREATE)
+            lambda: self._tree.open(self._path.name, dbtype=db.DB_BTREE, flags=db.DB_CREATE)
         )
 
     def _guard(self, work: Any) -> Any:
         try:
             return work()
         except self._errors as error:
-            self._has_failed = True
             raise folder_error(self._path, error) from error
 
     def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
         """Add records whose keys are new; see `Store.load`."""
+        self._has_changed = True
         skipped = int(self._guard(lambda: self._add(batch)))
         self._written()
         return skipped
@@ -103,11 +107,13 @@ class BerkeleyStore(Store):
             for key, record in zip(keys, records, strict=True):
                 put(key, record)
 
+        self._has_changed = True
         self._guard(write)
         self._written()
 
     def remove_many(self, keys: Sequence[bytes]) -> None:
         """Remove records; see `Store.remove_many`."""
+        self._has_changed = True
         for key in keys:
             if self._guard(lambda key=key: self._tree.exists(key)):
                 self._guard(lambda key=key: self._tree.delete(key))
@@ -145,21 +151,25 @@ class BerkeleyStore(Store):
 
     def clear(self) -> None:
         """Remove all records."""
+        self._has_changed = True
         self._guard(self._tree.truncate)
 
     def sync(self) -> None:
         """Write the cache to disk."""
         self._guard(self._tree.sync)
+        self._has_changed = False
 
     def disk_bytes(self) -> int:
         """Return the bytes of its file."""
         return self._path.stat().st_size if self._path.exists() else 0
 
     def close(self) -> None:
-        """Close the B-tree."""
-        try:
-            self._tree.close()
-        except self._errors as error:
-            # The pages of a write that failed, whose error was raised, fail again.
-            if not self._has_failed:
-                raise folder_error(self._path, error) from error
+        """Close the B-tree, and remove one that changed since the last `sync`.
+
+        Vertices that stay are synced before. Pages of others need no place on a disk that may be
+        full, and are dropped with their file.
+        """
+        self._guard(lambda: self._tree.close(self._no_sync))
+        if self._has_changed:
+            self._guard(lambda: self._environment.dbremove(self._path.name))
+        self._guard(self._environment.close)
