@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,11 +16,12 @@ from urllib.parse import quote
 import pytest
 
 import brimful as bf
+import mongo_login
 import servers
 from brimful import stores
 from brimful.conformance import NonconformingError, check_store
 from brimful.stores import Opening, Store
-from command import IO, USAGE, brimful, refuse, smallest, succeed
+from command import BUDGET, IO, USAGE, brimful, refuse, smallest, succeed
 from disks import small_disk
 from test_stores import ANY_ORDER, RUNS, arcs, assert_same, compute
 
@@ -163,14 +167,33 @@ def test_a_run_leaves_nothing_behind(graph: bf.Graph, url: str, tmp_path: Path) 
         assert not (tmp_path / "vertices").exists()
 
 
+#: A run that is killed in its first superstep.
+KILLED = """
+import os, signal, sys
+import pyarrow as pa
+import brimful as bf
+
+class Killed(bf.Program):
+    def initial_state(self, vertex): return 0
+    def signal(self, source, target, weight): return 1
+    def collect(self, vertex, signals): os.kill(os.getpid(), signal.SIGKILL)
+
+bf.run(bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})), Killed(), store=sys.argv[1])
+"""
+
+
 def test_vertices_of_a_killed_run_are_refused(graph: bf.Graph, mongo: servers.Server) -> None:
     import pymongo
 
+    url = f"mongodb://127.0.0.1:{mongo.port}/graphs/left"
+    done = subprocess.run([sys.executable, "-c", KILLED, url], check=False)
+    assert done.returncode == -signal.SIGKILL
+    with pytest.raises(bf.UsageError, match=f"{url}.* has 2 vertices of another run; remove it"):
+        bf.bfs(graph, source=0, store=url)
     with pymongo.MongoClient("127.0.0.1", mongo.port) as client:
-        left = client["graphs"]["left"]
-        left.insert_one({"_id": "p0000-00", "r": b"x"})
-        with pytest.raises(bf.UsageError, match="1 vertices of another run"):
-            bf.bfs(graph, source=0, store=f"mongodb://127.0.0.1:{mongo.port}/graphs/left")
+        assert client["graphs"]["left"].count_documents({}) == 2
+        client["graphs"]["left"].drop()
+    assert len(bf.bfs(graph, source=0, store=url)) == graph.vertices
 
 
 def test_a_server_that_never_answers_is_named(graph: bf.Graph) -> None:
@@ -318,6 +341,21 @@ def test_a_server_that_is_lost_in_the_middle_ends_the_run(
         ):
             bf.run(graph, program, store=url, max_supersteps=50)
         assert "still has vertices of this run" in caplog.text
+
+
+def test_a_wrong_password_of_mongodb_is_named_at_once(
+    graph: bf.Graph, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("pymongo")
+    with mongo_login.refusing() as port:
+        url, begin = f"mongodb://ann:wrong7@127.0.0.1:{port}/graphs/v", time.monotonic()
+        reason = f"the server 127.0.0.1:{port} refused user or password: Authentication failed"
+        with pytest.raises(bf.UsageError, match=reason) as of_store:
+            bf.bfs(graph, source=0, store=url)
+        with pytest.raises(bf.UsageError, match=reason) as of_import:
+            bf.read(url, source="from", target="to")
+        assert time.monotonic() - begin < 15
+    assert "wrong7" not in f"{of_store.value} {of_import.value}" and caplog.text == ""
 
 
 def test_a_wrong_password_and_a_wrong_database_are_named(
@@ -501,9 +539,6 @@ def test_a_class_that_is_no_store_is_refused() -> None:
 
 
 def test_the_suite_runs_as_a_command(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     command = [sys.executable, "-m", "brimful.conformance"]
     done = subprocess.run([*command, "bytes"], capture_output=True, text=True)
     assert done.returncode == 0

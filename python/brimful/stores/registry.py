@@ -88,7 +88,8 @@ class Opener:
         self.name, self.form, self.in_folder = name, store.form, store.in_folder
         self.library_bytes = store.library_bytes
         self._store, self._url = store, url
-        self._opened: list[Store] = []
+        #: The stores, and whether their records are those of this run.
+        self._opened: list[tuple[Store, bool]] = []
         self._stopped = threading.Event()
         self._lock = threading.Lock()
 
@@ -141,8 +142,13 @@ class Opener:
         opened = self._store(Opening(self._url, partition, memory_bytes, path, self._stopped))
         # The native module closes a store in a folder itself, before it removes the folder.
         if not self.in_folder:
+            with contextlib.ExitStack() as stack:
+                stack.callback(opened.close)
+                # Vertices of another run, which the native module refuses, are not removed.
+                is_own = opened.count() == 0
+                stack.pop_all()
             with self._lock:
-                self._opened.append(opened)
+                self._opened.append((opened, is_own))
         return opened
 
     def stop(self) -> None:
@@ -168,14 +174,15 @@ class Opener:
         if error is not None:
             self.stop()
         with contextlib.ExitStack() as stack:
-            for store in self._opened:
-                stack.callback(self._end, store, quiet=error is not None)
+            for store, is_own in self._opened:
+                stack.callback(self._end, store, is_own=is_own, quiet=error is not None)
         self._opened.clear()
 
-    def _end(self, store: Store, *, quiet: bool) -> None:
+    def _end(self, store: Store, *, is_own: bool, quiet: bool) -> None:
         with self._reported(quiet=quiet):
             try:
-                store.clear()
+                if is_own:
+                    store.clear()
             finally:
                 store.close()
 
