@@ -546,3 +546,18 @@ def test_the_suite_runs_as_a_command(tmp_path: Path) -> None:
     done = subprocess.run([*command, "nothing:x"], capture_output=True, text=True)
     assert done.returncode == USAGE
     assert 'there is no store "nothing:x"' in done.stderr
+    done = subprocess.run([*command, "--budget", "little", "bytes"], capture_output=True, text=True)
+    assert done.returncode == USAGE and "little" in done.stderr
+
+
+def test_the_suite_takes_a_budget_that_a_cache_needs(tmp_path: Path) -> None:
+    pytest.importorskip("berkeleydb")
+    url = f"berkeleydb:{tmp_path}/v?deferred=1&cache=64M"
+    command = [sys.executable, "-m", "brimful.conformance", url]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == BUDGET
+    assert "a cache of 67,108,864 bytes exceeds" in done.stderr
+    assert "raise the budget, or make the cache smaller" in done.stderr
+    done = subprocess.run([*command, "--budget", "256M"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "passed: ids" in done.stdout

@@ -6,6 +6,7 @@ call a plug-in directly; those of the native module call every store as a run do
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Iterator
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from brimful.errors import BrimfulError
 from brimful.stores.base import Store
 from brimful.stores.registry import check_url, opener
 
+#: Memory of a partition, unless a budget is given: then half of it.
 _MEMORY = 8 << 20
 
 
@@ -26,7 +28,8 @@ def check_store(url: str, budget: int | str | None = None) -> Iterator[str]:
 
     Args:
         url: URL of the store, without vertices in it.
-        budget: The memory budget; None: automatic.
+        budget: The memory budget, of which a partition has half; None: automatic, and 8 MiB for a
+            partition.
 
     Yields:
         The name of each case that passed.
@@ -34,6 +37,7 @@ def check_store(url: str, budget: int | str | None = None) -> Iterator[str]:
     Raises:
         UsageError: There is no such store.
         NonconformingError: A case failed; the message tells the case and the mistake.
+        BudgetError: The store needs more memory.
         StoreIoError: The store raised an exception.
 
     >>> from brimful.conformance import check_store
@@ -44,11 +48,12 @@ def check_store(url: str, budget: int | str | None = None) -> Iterator[str]:
     from brimful.sizes import parse_budget
 
     check_url(url)
-    plugin = opener(url)
+    plugin, limit = opener(url), parse_budget(budget)
+    memory = _MEMORY if limit is None else limit // 2
     if plugin is not None:
         for name, case in _CASES:
             with TemporaryDirectory(prefix=".brimful-run-") as folder, plugin:
-                store = plugin.open(0, _MEMORY, folder if plugin.in_folder else None)
+                store = plugin.open(0, memory, folder if plugin.in_folder else None)
                 case(_Checked(name, store))
                 if plugin.in_folder:
                     store.close()
@@ -62,10 +67,10 @@ def check_store(url: str, budget: int | str | None = None) -> Iterator[str]:
                 shown = f"{scheme}:{folder}"
             try:
                 if plugin is None:
-                    _native.check_store(shown, None, name, parse_budget(budget))
+                    _native.check_store(shown, None, name, limit)
                 else:
                     with plugin:
-                        _native.check_store(shown, plugin, name, parse_budget(budget))
+                        _native.check_store(shown, plugin, name, limit)
             except AssertionError as error:
                 raise NonconformingError(f"{name}: {error}") from None
         yield name
@@ -166,11 +171,14 @@ _CASES: list[tuple[str, Callable[[_Checked], None]]] = [
 
 def main(arguments: list[str]) -> int:
     """Check the store of a URL, print the cases, and return the exit code."""
-    if len(arguments) != 1:
-        print("usage: python -m brimful.conformance URL", file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser("python -m brimful.conformance", description=main.__doc__)
+    parser.add_argument("url", metavar="URL", help="a store without vertices in it")
+    parser.add_argument(
+        "--budget", metavar="SIZE", help="memory, of which a partition has half: 500M"
+    )
+    options = parser.parse_args(arguments)
     try:
-        for name in check_store(arguments[0]):
+        for name in check_store(options.url, options.budget):
             print(f"passed: {name}", flush=True)
     except BrimfulError as error:
         print(f"failed: {error}", file=sys.stderr)
