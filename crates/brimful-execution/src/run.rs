@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use brimful_engine::result::stats::Swept;
 use brimful_engine::{Reason, Thresholds};
 use brimful_store::memory::resident_bytes;
-use brimful_store::{DiskFolder, Reservation, Resources};
+use brimful_store::{DiskFolder, Error as StoreError, Reservation, Resources};
 use brimful_vertices::{Borrower, Loan, VertexStore};
 
 use crate::context::{Phase, WorkerContext};
@@ -79,6 +79,8 @@ pub struct Execution<'r, P: VertexProgram, S> {
     memory: Reservation,
     #[expect(dead_code, reason = "holds the memory of the largest vertices")]
     hubs: Option<Hubs>,
+    /// Bytes of the budget from which stores have one byte: lists take the others.
+    bytes_for_one: u64,
     /// The edges of each partition, a vertex counting as one.
     edges: Vec<u64>,
     has_failed: bool,
@@ -168,6 +170,10 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             spill,
             memory,
             hubs,
+            bytes_for_one: match options.lists {
+                ListLocation::Memory => 8 / (8 - list_bytes(8, options.has_fixed_stores)),
+                ListLocation::Disk => 1,
+            },
             edges,
             has_failed: false,
             is_due: false,
@@ -259,7 +265,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             // A time that the clock cannot hold never comes.
             let check = Instant::now().checked_add(limits.check_every);
             let deadline = [check, end].into_iter().flatten().min();
-            self.phase(deadline, |phase, worker| asynchronous::work(phase, worker, schedule))?;
+            let before = self.totals()?;
+            self.phase(deadline, |phase, worker| asynchronous::work(phase, worker, schedule))
+                .map_err(|error| self.outgrown(error, &before))?;
             let is_settled = !self.exchange.is_stopped();
             if until(self)? {
                 return Ok(Reason::Converged);
@@ -281,10 +289,10 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.resources.job.begin(format!("superstep {}", self.supersteps + 1), 0);
         let traffic = self.resources.job.traffic();
         let (before, moved, begin) = (self.totals()?, traffic.moved(), Instant::now());
-        self.phase(None, synchronous::signal)?;
+        self.phase(None, synchronous::signal).map_err(|error| self.outgrown(error, &before))?;
         self.together(Self::pass_on)?;
         let signalled = Instant::now();
-        self.phase(None, synchronous::collect)?;
+        self.phase(None, synchronous::collect).map_err(|error| self.outgrown(error, &before))?;
         let collect_seconds = signalled.elapsed().as_secs_f64();
         self.supersteps += 1;
         let moved = traffic.moved() - moved;
@@ -364,6 +372,30 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let result: Result<()> = results.into_iter().collect();
         self.has_failed = result.is_err();
         result
+    }
+
+    /// The error of a budget that stores outgrew after `before`. It names the needs of all vertices,
+    /// extrapolated from those that acted.
+    fn outgrown(&mut self, error: Error, before: &ExecutionStats) -> Error {
+        let Error::Store(StoreError::Budget { needed, purpose, .. }) = &error else { return error };
+        let Ok(now) = self.totals() else { return error };
+        let collected = now.vertices_collected - before.vertices_collected;
+        let signalled = now.vertices_signalled - before.vertices_signalled;
+        let acted = if collected > 0 { collected } else { signalled.max(1) };
+        let vertices =
+            self.workers().flat_map(|one| &one.stores).map(VertexStore::len).sum::<u64>();
+        let grown = now.store_memory_bytes.saturating_sub(before.store_memory_bytes);
+        let others = vertices.saturating_sub(acted) as f64 / acted as f64;
+        let budget = &self.resources.budget;
+        let missing = needed.saturating_sub(budget.smallest(budget.limit()));
+        let stores = missing.saturating_add((grown as f64 * others) as u64);
+        // Memory of records has unused parts. States that grew may grow again in later supersteps.
+        let more = stores.saturating_add(stores / 4).saturating_mul(self.bytes_for_one);
+        let more = more.max(budget.limit() / 2);
+        match budget.require(budget.limit().saturating_add(more), purpose) {
+            Err(refused) => refused.estimated().into(),
+            Ok(()) => error,
+        }
     }
 
     pub(crate) fn workers(&mut self) -> impl Iterator<Item = &mut Worker<P, S>> {
