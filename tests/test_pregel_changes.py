@@ -332,3 +332,68 @@ def test_changes_without_supersteps(tmp_path: Path, store: str) -> None:
     with graph_of([1], [2]) as graph:
         found = bf.run(graph, Growth(), mode="async", store=url(store, tmp_path))
         assert dict(found) == {2: []} | {vertex: ["grow"] for vertex in range(3, 21)}
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_resolver_of_its_own_decides(tmp_path: Path, store: str, mode: Any) -> None:
+    """It sees conflicting requests together, and creates vertices or leaves messages out."""
+
+    class Decides(bf.Pregel):
+        mutates = True
+        seen: ClassVar[list[Any]] = []
+
+        def initial_value(self, vertex: Any) -> Any:
+            return []
+
+        def resolve(self, id: Any, vertex: Any, changes: bf.VertexChanges) -> Any:
+            values = sorted(one.value for one in changes.added)
+            self.seen.append((id, vertex is not None, values, changes.is_removed))
+            if id == "ignored":
+                assert changes.has_messages
+                return None
+            if id == "kept":
+                # The removal is refused, and each target has one edge at most.
+                edges = {**dict(vertex.edges), **dict(changes.added_edges)}
+                return bf.VertexData(vertex.value, sorted(edges.items()))
+            if id == "twice":
+                return bf.VertexData(values)
+            if id == "failing":
+                raise LookupError("nobody is there")
+            return super().resolve(id, vertex, changes)
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            if vertex.superstep == 0 and vertex.id in ("a", "b"):
+                vertex.request_add_vertex("twice", vertex.id)
+                vertex.request_add_edge("kept", "a", 3.0)
+                vertex.request_remove_vertex("kept")
+                vertex.send("ignored", 1)
+                vertex.send("created", 2)
+            vertex.value = [*vertex.value, *messages, vertex.degree]
+            vertex.vote_to_halt()
+
+    class Fails(Decides):
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            vertex.send("failing", 1)
+            vertex.vote_to_halt()
+
+    with graph_of(["a", "b", "kept"], ["b", "kept", "b"]) as graph:
+        found = dict(bf.run(graph, Decides(), store=url(store, tmp_path), mode=mode))
+        if mode == "sync":
+            assert found == {
+                "a": [1],
+                "b": [1],
+                "created": [2, 2, 0],
+                "kept": [1, 2],
+                "twice": ["a", "b", 0],
+            }
+            assert sorted(Decides.seen) == [
+                ("created", False, [], False),
+                ("ignored", False, [], False),
+                ("kept", True, [], True),
+                ("twice", False, ["a", "b"], False),
+            ]
+        assert set(found) == {"a", "b", "created", "kept", "twice"}
+        failed = "failed to compute at vertex failing: LookupError: nobody is there"
+        with pytest.raises(bf.ProgramError, match=failed):
+            bf.run(graph, Fails(), store=url(store, tmp_path), mode=mode)
