@@ -15,7 +15,7 @@ from brimful.kernels.numbers import record as tuple_type
 from brimful.pregel.aggregators import Aggregated, Aggregator, checked_aggregators
 from brimful.pregel.part import ALONE, Part
 from brimful.pregel.program import Pregel
-from brimful.program import Program, Vertex, combiner_of
+from brimful.program import Program, Vertex, combiner_of, differ
 from brimful.record import Record
 from brimful.wording import shortened
 
@@ -112,7 +112,7 @@ class Totals:
         """
         if self.measures:
             self._aggregated.add(_CHANGE, _distance(vertex.state, new))
-        if self._names and _differ(vertex.state, new):
+        if self._names and differ(vertex.state, new):
             self._add(self._program.aggregate(vertex, new))
 
     def _add(self, returned: Any) -> None:
@@ -174,11 +174,6 @@ class Totals:
         self._is_first = False
 
 
-def _differ(old: Any, new: Any) -> bool:
-    """Return whether two states differ; NaN, which differs from itself, equals NaN."""
-    return bool(new != old and (new == new or old == old))
-
-
 def _distance(old: Any, new: Any) -> float:
     """Return by how much a state changed; of a record, the largest change of a field.
 
@@ -189,7 +184,7 @@ def _distance(old: Any, new: Any) -> float:
         return max(map(_distance, old, new))
     check_number(old)
     check_number(new)
-    if not _differ(old, new):
+    if not differ(old, new):
         return 0.0
     kind = int if isinstance(old, Integral) and isinstance(new, Integral) else float
     change = abs(kind(new) - kind(old))

@@ -21,14 +21,15 @@ class Vertex(Protocol):
     >>> import brimful as bf, pyarrow as pa
     >>> class Seen(bf.Program):
     ...     def initial_state(self, vertex):
-    ...         return [vertex.id, vertex.degree, vertex.superstep, vertex.signalled]
+    ...         signalled = [vertex.has_signalled, vertex.signalled]
+    ...         return [vertex.id, vertex.degree, vertex.superstep, *signalled]
     ...     def signal(self, source, target, weight):
     ...         return None
     ...     def collect(self, vertex, signals):
     ...         return vertex.state
     >>> with bf.Graph.from_arrow(pa.table({"source": ["a"], "target": ["b"]})) as graph:
     ...     bf.run(graph, Seen())["a"]
-    ['a', 1, None, None]
+    ['a', 1, None, False, None]
     """
 
     @property
@@ -47,6 +48,11 @@ class Vertex(Protocol):
     @property
     def signalled(self) -> Any:
         """Its state when it last signalled; None before that, and outside `signal_score`."""
+        ...
+
+    @property
+    def has_signalled(self) -> bool:
+        """True if it has signalled; False outside `signal_score`."""
         ...
 
     @property
@@ -241,8 +247,9 @@ class Program(ABC):
             vertex: The vertex; `vertex.signalled` is its state when it last signalled.
 
         Returns:
-            A number. By default 1 if the state changed since the vertex last signalled, else 0. The
-            asynchronous mode with the scheduler "throughput" lets the highest scores signal first.
+            A number. By default 1 if the vertex has not signalled yet, or if its state changed
+            since then, else 0; NaN equals NaN. The asynchronous mode with the scheduler
+            "throughput" lets the highest scores signal first.
 
         Raises:
             Exception: Any exception ends the run as a `ProgramError` that names the vertex.
@@ -262,7 +269,7 @@ class Program(ABC):
         ...     round(bf.run(graph, Ranks())[8], 2)
         0.99
         """
-        return float(vertex.state != vertex.signalled)
+        return float(not vertex.has_signalled or differ(vertex.signalled, vertex.state))
 
     def collect_score(self, vertex: Vertex, signals: list[Any]) -> float:
         """Return the collect score of a vertex; it collects if this exceeds `collect_threshold`.
@@ -395,6 +402,11 @@ class Program(ABC):
         raise NotImplementedError(
             f"{type(self).__name__} has delivery 'combined', but no combine()"
         )
+
+
+def differ(old: Any, new: Any) -> bool:
+    """Return whether two states differ; NaN, which differs from itself, equals NaN."""
+    return bool(new != old and (new == new or old == old))
 
 
 #: The functions of the named combiners.

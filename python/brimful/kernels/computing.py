@@ -57,8 +57,7 @@ class Computing(NamedTuple):
     combiner: str
     #: The operation of messages on the weight of their edge.
     along: str
-    #: `compute`, and True if each call votes to halt.
-    method: FunctionType
+    #: True if each call votes to halt.
     always_halts: bool
     #: The line on which superstep 0 contributes to an aggregator; None: it contributes to none.
     contributes_first: int | None
@@ -73,7 +72,7 @@ class Computing(NamedTuple):
 
     def place(self, line: int | None = None) -> str:
         """Return `compute` with its file and a line of it; None: its first line."""
-        return place("compute", self.method, line)
+        return place("compute", self.functions["first"], line)
 
 
 def computing_of(program: Pregel, slots: Mapping[str, str], *, is_weighted: bool) -> Computing:
@@ -103,7 +102,6 @@ def computing_of(program: Pregel, slots: Mapping[str, str], *, is_weighted: bool
         functions,
         combiner,
         along.pop() if along else "unchanged",
-        method,
         all(source.always_halts for source in sources),
         first.contributes,
         later.read,

@@ -46,6 +46,7 @@ class _Vertex(SimpleNamespace):
     #: One edge stands for all: compiled code computes the message once.
     edges = ((None, 1.0),)
     signalled: Any = None
+    has_signalled = False
     context = None
 
     @property
@@ -139,7 +140,7 @@ def _calls(program: Program, reading: Reading, received: _Received, vertex: _Ver
         new = program.collect(vertex, [message])
         if reading.slots:
             program.aggregate(vertex, new)
-        vertex.signalled = vertex.state
+        vertex.signalled, vertex.has_signalled = vertex.state, True
         become(new, "collect")
 
     if received.state is None:

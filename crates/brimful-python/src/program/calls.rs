@@ -34,6 +34,8 @@ pub(crate) struct Seen {
     #[pyo3(get)]
     signalled: Py<PyAny>,
     #[pyo3(get)]
+    has_signalled: bool,
+    #[pyo3(get)]
     degree: usize,
     /// The number of the superstep, from 0; `None` before the first, and where there are none.
     #[pyo3(get)]
@@ -253,6 +255,7 @@ impl Program {
             id: self.ids.get(py, *vertex.id())?.unbind(),
             state: self.object_or_none(py, Some(&vertex.state))?,
             signalled: self.object_or_none(py, signalled)?,
+            has_signalled: signalled.is_some(),
             degree: vertex.edges().len(),
             superstep: self.number(),
             edges: match self.addresses {
@@ -324,6 +327,7 @@ impl VertexProgram for Program {
                 id,
                 state: py.None(),
                 signalled: py.None(),
+                has_signalled: false,
                 degree: edges.len(),
                 superstep: None,
                 edges: Vec::new(),
@@ -511,6 +515,7 @@ impl VertexProgram for Program {
                     id: id.clone().unbind(),
                     state: state.unbind(),
                     signalled: py.None(),
+                    has_signalled: false,
                     degree: vertex.edges().len(),
                     superstep: None,
                     edges: Vec::new(),
