@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -194,6 +195,9 @@ def test_mistakes_are_named() -> None:
         def compute(self, vertex: bf.PregelVertex, messages: list[int]) -> None:
             vertex.aggregate("totl", 1)
 
+    class Fields(Ring):
+        state_type = [("count", "i8")]  # noqa: RUF012
+
     with graph_of([1], [2]) as graph:
         sends = r"failed to send messages at vertex \d: .*the graph has no vertex 77.*superstep 0"
         with pytest.raises(bf.ProgramError, match=sends) as raised:
@@ -205,6 +209,9 @@ def test_mistakes_are_named() -> None:
         misspelled = r"failed to compute at vertex .*no aggregator 'totl'.*did you mean 'total'"
         with pytest.raises(bf.ProgramError, match=misspelled):
             bf.run(graph, Unknown(1))
+        for options in ({}, {"compile": "numba"}, {"on": "shards"}):
+            with pytest.raises(bf.UsageError, match="Fields has state_type, which only"):
+                bf.run(graph, Fields(1), **options)
         with pytest.raises(bf.UsageError, match=r"derived from brimful\.Program or brimful.Pregel"):
             bf.run(graph, Ring)  # type: ignore[arg-type]
     with pytest.raises(bf.UsageError, match="there is no aggregator 'mean'; use sum, min"):
@@ -434,3 +441,54 @@ def test_contributions_are_merged_in_the_order_of_processes() -> None:
         part.end_superstep()
         assert part.last("list") == ["initial", 0, 10, 1, 11] and part.last("kept") == 2
         assert part.contribution() == {}
+
+
+class Letters(bf.Pregel):
+    """Sums of the lengths of long messages of three supersteps, and the last text received."""
+
+    def initial_value(self, vertex: Any) -> Any:
+        return [0, ""]
+
+    def compute(self, vertex: bf.PregelVertex, messages: list[str]) -> None:
+        length, last = vertex.value
+        texts = sorted(messages)
+        vertex.value = [length + sum(map(len, texts)), texts[-1][:8] if texts else last]
+        if vertex.superstep < 3:
+            vertex.send_to_all(f"{vertex.id * 7919 % 1000:03} {vertex.superstep} " + 2000 * "x")
+        else:
+            vertex.vote_to_halt()
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
+    random = np.random.default_rng(8)
+    source, target = random.integers(0, 3000, (2, 9000))
+    path = str(tmp_path_factory.mktemp("letters") / "g.brimful")
+    return bf.Graph.from_arrow(pa.table({"source": source, "target": target}), path=path)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("store", ["bytes", "file"])
+def test_messages_that_spill_arrive_as_others(
+    letters: bf.Graph, tmp_path: Path, store: str, mode: Any
+) -> None:
+    options: dict[str, Any] = {"store": url(store, tmp_path), "mode": mode}
+    large = bf.run(letters, Letters(), budget="1G", **options)
+    small = bf.run(letters, Letters(), budget="24M", **options)
+    assert large.stats["store_figures"]["spills"] == 0 < small.stats["store_figures"]["spills"]
+    assert small.stats["signals"] > 3 * 8000
+    if mode == "sync":
+        assert dict(small) == dict(large) == dict(bf.run(letters, Letters()))
+    else:
+        assert sum(length for length, _ in small.values()) == small.stats["signals"] * 2006
+
+
+@pytest.mark.parametrize("options", [{}, {"lists": "disk"}, {"mode": "async"}])
+def test_the_budget_that_is_named_for_growing_records_works(
+    letters: bf.Graph, options: dict[str, Any]
+) -> None:
+    with pytest.raises(bf.BudgetError, match=r"records of vertices .* by estimate") as refused:
+        bf.run(letters, Letters(), store="bytes", budget="7M", **options)
+    needed = refused.value.needed_bytes
+    assert needed < 60 << 20
+    assert len(bf.run(letters, Letters(), store="bytes", budget=needed, **options)) == len(letters)

@@ -15,6 +15,7 @@ from brimful.options.table import picked
 from brimful.pregel.adapter import PregelAdapter
 from brimful.pregel.part import OBSERVER, Part
 from brimful.pregel.program import Pregel
+from brimful.pregel.signalling import pregel_of
 from brimful.pregel.steps import PregelSteps
 from brimful.program import Program, thresholds_of
 from brimful.record import record_of
@@ -90,10 +91,12 @@ class InterpretedRun:
             UsageError: The program cannot run in this mode.
         """
         mode = self._steps["mode"]
-        if isinstance(self._program, Pregel):
+        pregel = pregel_of(self._program, mode)
+        if pregel is not None:
             keeps = self._start is not None
-            adapter = PregelAdapter(self._program, vertices, part, mode=mode, keeps=keeps)
+            adapter = PregelAdapter(pregel, vertices, part, mode=mode, keeps=keeps)
             return _Adapters(self._trace.follow(adapter), None, adapter.steps)
+        assert isinstance(self._program, Program)
         record = record_of(self._program)
         own, totals = totals_of(self._program, mode, self._tolerance, part)
         return _Adapters(adapted(self._trace.follow(own), record, totals), record, totals)
@@ -114,7 +117,7 @@ class InterpretedRun:
 
         called, record, steps = self._adapters(graph.vertices, Part.of(share))
         self.record = record
-        pregel = self._program if isinstance(self._program, Pregel) else None
+        is_pregel = isinstance(called, PregelAdapter)
         name, dumps, loads = self._serializing
         written = checked_dumps(name, dumps)
         of_states = (written, loads) if record is None else record.serializer(written, loads)
@@ -131,10 +134,11 @@ class InterpretedRun:
                     keeps_numbers=name in ("json", "pickle"),
                     next_superstep=steps.next_superstep if steps else None,
                     extra_state=extra_state(steps, written, loads) if saving and steps else None,
-                    addresses=pregel is not None,
+                    addresses=is_pregel,
                     # Messages create the vertices that they do not find.
-                    creates=pregel is not None and bool(pregel.mutates),
-                    **picked(StepOptions, self._steps),
+                    creates=is_pregel and bool(self._program.mutates),
+                    **picked(StepOptions, self._steps)
+                    | {"max_supersteps": self._max_supersteps()},
                     store=self._store,
                     keeping=None if self._start is None else (name, self._start == "kept"),
                     **checkpoints,
@@ -149,6 +153,12 @@ class InterpretedRun:
             raise
         self._end(steps)
         return states
+
+    def _max_supersteps(self) -> int | None:
+        most: int | None = self._steps["max_supersteps"]
+        # A program that signals in one superstep of Pregel collects in the next.
+        has_one_more = isinstance(self._program, Program) and self._program.mutates
+        return most + 1 if most and has_one_more else most
 
     def _end(self, steps: PregelSteps | Totals | None) -> None:
         if steps is not None:

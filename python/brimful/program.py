@@ -12,6 +12,7 @@ import brimful
 from brimful.errors import UsageError
 from brimful.options.checks import word
 from brimful.packages import numpy
+from brimful.pregel.changes import NewVertex, VertexChanges, VertexData, resolved
 from brimful.wording import shortened
 
 
@@ -106,6 +107,13 @@ class Program(ABC):
     #: for a state, and read `vertex.state.rank`; the result has a column for each field. None: a
     #: state is any object, in compiled programs one number.
     state_type: ClassVar[numpy.dtype[Any] | None] = None
+
+    #: True if methods request changes of the graph, which take effect before the next superstep, by
+    #: methods of `vertex` as those of `PregelVertex`: `request_add_vertex(id, state, edges)`,
+    #: `request_remove_vertex(id)`, `request_add_edge(source, target, weight)` and
+    #: `request_remove_edges(source, target)`. A vertex with a new edge signals again along all its
+    #: edges. Such a program is interpreted, and its delivery is "each" or "combined".
+    mutates: ClassVar[bool] = False
 
     #: Values over all vertices whose state a superstep changes, by name; see `aggregate`. In the
     #: next superstep `collect` reads them as `self.aggregated.NAME`; `stats["aggregates"]` has the
@@ -368,6 +376,49 @@ class Program(ABC):
         {1: 0, 2: 1, 3: 2}
         """
         return None
+
+    def resolve(
+        self, id: Any, vertex: VertexData | None, changes: VertexChanges
+    ) -> VertexData | None:
+        """Return a vertex as the requests for it leave it, in a program that `mutates`.
+
+        The default is that of `Pregel.resolve`. A vertex that a signal or an edge creates has the
+        state of `create` if the class defines it, else of `initial_state`.
+
+        Args:
+            id: Id of the vertex.
+            vertex: The vertex, whose value is its state; None if it does not exist.
+            changes: The requests.
+
+        Returns:
+            The vertex; None if it does not exist. It then collects nothing.
+
+        Raises:
+            Exception: Any exception ends the run as a `ProgramError` that names the vertex.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> class Strict(bf.Program):
+        ...     mutates = True
+        ...     def initial_state(self, vertex):
+        ...         return vertex.id
+        ...     def signal(self, source, target, weight):
+        ...         return source.state
+        ...     def collect(self, vertex, signals):
+        ...         vertex.request_add_edge(vertex.id, vertex.id + 1)
+        ...         return vertex.state
+        ...     def resolve(self, id, vertex, changes):
+        ...         return None if id > 4 else super().resolve(id, vertex, changes)
+        >>> with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
+        ...     dict(bf.run(graph, Strict()))
+        {1: 1, 2: 2, 3: 3, 4: 4}
+        """
+
+        def make() -> VertexData | None:
+            defines_create = type(self).create is not Program.create
+            state = self.create(id) if defines_create else self.initial_state(NewVertex(id))
+            return None if defines_create and state is None else VertexData(state)
+
+        return resolved(vertex, changes, make)
 
     def combine(self, left: Any, right: Any) -> Any:
         """Combine two signals to one vertex, in any order, into one; for `delivery` "combined".

@@ -197,11 +197,7 @@ def run(
     from brimful.opening import as_graph
     from brimful.resources import Resources
 
-    if not isinstance(program, Program | Pregel):
-        raise UsageError(
-            "program must be an instance of a class derived from brimful.Program or "
-            f"brimful.Pregel, not {shortened(program)}"
-        )
+    check_program(program)
     _check_choice("on", on, ("shards", "store"))
     _check_choice("compile", compile, ("auto", "numba", "numpy", "never"))
     followed = [vertex_id(vertex) for vertex in trace]
@@ -257,10 +253,13 @@ def interpreted(
 
     serializer, store, start = storage
     serializing = serializer_of(serializer)
-    if isinstance(program, Pregel) and serializing[0] in _TEXT_ONLY:
+    # The states of the engine are then those of Pregel, which begin with the value.
+    has_items = isinstance(program, Pregel) or program.mutates
+    if has_items and serializing[0] in _TEXT_ONLY:
+        noun = "Pregel vertex" if isinstance(program, Pregel) else "vertex of a changing graph"
         raise UsageError(
             f'serializer="{serializing[0]}" writes one text or bytes object, and the record of a '
-            'Pregel vertex has more than its value; use "json" or "pickle"'
+            f'{noun} has more than its value; use "json" or "pickle"'
         )
     if start is not None:
         _check_kept(graph, program, store, chosen)
@@ -290,11 +289,31 @@ def interpreted(
     return States(
         states,
         why,
-        has_items=isinstance(program, Pregel) and start is None,
+        has_items=has_items and start is None,
+        # It only signals in the first superstep of Pregel, and only collects in the last one.
+        has_one_more=has_items and isinstance(program, Program),
         trace=trace.to_arrow if followed else None,
         record=work.record,
         aggregates=work.aggregates,
     )
+
+
+def check_program(program: object) -> None:
+    """Refuse an object that is no program.
+
+    Raises:
+        UsageError: It is something else, or a Pregel program with `state_type`.
+    """
+    if not isinstance(program, Program | Pregel):
+        raise UsageError(
+            "program must be an instance of a class derived from brimful.Program or "
+            f"brimful.Pregel, not {shortened(program)}"
+        )
+    if isinstance(program, Pregel) and getattr(program, "state_type", None) is not None:
+        raise UsageError(
+            f"{type(program).__name__} has state_type, which only a bf.Program has: a value of "
+            "bf.Pregel is any object, or one number if it is compiled; leave state_type out"
+        )
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
@@ -402,6 +421,11 @@ def _check_kept(
         raise UsageError(
             "vertices whose states are records, or with aggregators, cannot be kept in a store; "
             "leave state_type and aggregators of the program, or keep=, out"
+        )
+    if isinstance(program, Program) and program.mutates:
+        raise UsageError(
+            f"{type(program).__name__} has mutates, and vertices that it changes are not kept; "
+            "write it as a bf.Pregel, or leave keep= out"
         )
     if chosen["checkpoint_every"] is not None or chosen["resume"]:
         raise UsageError("a kept store has no checkpoints; leave out checkpoint_every= and resume=")

@@ -47,16 +47,18 @@ class States(PerVertex[Any]):
         why: str,
         *,
         has_items: bool = False,
+        has_one_more: bool = False,
         trace: Callable[[], pyarrow.Table] | None = None,
         record: record.Record | None = None,
         aggregates: Mapping[str, Any] | None = None,
     ) -> None:
         """Wrap the native states; called by `run`, which gives the reason for interpretation.
 
-        A state with items is one of Pregel, which begins with the value.
+        A state with items is one of Pregel, which begins with the value. With one more superstep
+        than the program has, the count of supersteps leaves it out.
         """
         self._native, self._why = native, why
-        self._has_items, self._trace = has_items, trace
+        self._has_items, self._has_one_more, self._trace = has_items, has_one_more, trace
         self._record, self._aggregates = record, aggregates
 
     @property
@@ -81,7 +83,10 @@ class States(PerVertex[Any]):
         `variant` is "interpreted", and `why` gives the reason for interpretation.
         """
         more = {} if self._aggregates is None else {"aggregates": dict(self._aggregates)}
-        return {**self._native.stats, "variant": "interpreted", "why": self._why, **more}
+        stats = {**self._native.stats, "variant": "interpreted", "why": self._why, **more}
+        if self._has_one_more:
+            stats["supersteps"] = max(stats["supersteps"] - 1, 0)
+        return stats
 
     @described({})
     def top(self, n: int = 10, *, key: Callable[[Any], Any] | None = None) -> list[tuple[Any, Any]]:

@@ -22,11 +22,11 @@ from brimful.pregel.changes import weighted_pairs
 from brimful.pregel.program import Pregel
 from brimful.program import Program, Vertex
 from brimful.reporting import shows_progress
-from brimful.running import Start, Storage, interpreted
+from brimful.running import Start, Storage, check_program, interpreted
 from brimful.states import States
 from brimful.stores.kept import check_new, check_outside
 from brimful.stores.kept import described as described_store
-from brimful.wording import counted, shortened
+from brimful.wording import counted
 
 #: Why a program is interpreted.
 _WHY = "the vertices are in a store"
@@ -283,11 +283,7 @@ class VertexStore(States):
         {1: 1, 2: 0}
         """
         word(start, "start", ("initial", "kept"))
-        if not isinstance(program, Program | Pregel):
-            raise UsageError(
-                "program must be an instance of a class derived from brimful.Program or "
-                f"brimful.Pregel, not {shortened(program)}"
-            )
+        check_program(program)
         if options.setdefault("weighted", self._weighted) != self._weighted:
             kind = "with" if self._weighted else "without"
             raise UsageError(f"the store was made {kind} weights; leave weighted= out")

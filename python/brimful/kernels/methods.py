@@ -42,6 +42,8 @@ def check_class(program: Program) -> None:
         UsageError: No combiner has that name.
     """
     name, combiner = type(program).__name__, program.combiner
+    if program.mutates:
+        raise Unfit(f"{name} changes the graph", "Leave mutates out")
     if combiner is None:
         raise Unfit(
             f"{name} has no combiner, which a program on shards needs",

@@ -33,8 +33,9 @@ class PregelAdapter(Program):
     """A Pregel program as a vertex program.
 
     A state is `[value, is_halted, outbox, edges]`; edges are None as long as they are those of the
-    graph. Without supersteps the number of calls follows. The state of a vertex that does not exist
-    is None. The native side takes the edges of kept vertices out of their states.
+    graph. Without supersteps the number of calls follows, and then the memory of a vertex, if it
+    has some. The state of a vertex that does not exist is None. The native side takes the edges of
+    kept vertices out of their states.
     """
 
     def __init__(
@@ -103,11 +104,17 @@ class PregelAdapter(Program):
         state = vertex.state
         value, _, outbox, edges = (None, False, [], None) if state is None else state[:4]
         edges = None if edges is None else pairs(edges)
+        of_calls = 5 if self._is_async else 4
+        memory = [] if state is None else state[of_calls:]
         messages = signals
         if self._shared.mutates:
             messages = [payload for kind, payload in signals if kind == MESSAGE]
             if state is None or len(messages) < len(signals):
-                resolved = self._resolved(vertex, value, edges, changes_of(signals))
+                changes = changes_of(signals)
+                if changes.added_edges:
+                    # The vertex signals along them.
+                    memory = []
+                resolved = self._resolved(vertex, value, edges, changes)
                 if resolved is None:
                     return None
                 value, edges = resolved.value, resolved.edges
@@ -116,6 +123,7 @@ class PregelAdapter(Program):
         elif signals and isinstance(signals[0], _Several):
             messages = list(signals[0])
         computed = PregelVertex(vertex, value, edges, self._shared)
+        computed._memory = memory
         if self._is_async:
             # A vertex that a request creates has missed the first call.
             computed.superstep = 1 if state is None else state[4]
@@ -133,7 +141,9 @@ class PregelAdapter(Program):
             # Lists, not tuples: every serializer preserves lists.
             own = [list(edge) for edge in new_edges]
         new = [computed.value, computed._halted, computed._outbox, own]
-        return [*new, computed.superstep + 1] if self._is_async else new
+        if self._is_async:
+            new.append(computed.superstep + 1)
+        return new + computed._memory
 
     def _resolved(
         self, vertex: Vertex, value: Any, edges: Edges | None, changes: VertexChanges

@@ -8,7 +8,7 @@ by a message or an edge; then edges are added.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
 
@@ -62,6 +62,36 @@ class VertexChanges:
     added: list[VertexData] = field(default_factory=list)
     added_edges: Edges = field(default_factory=list)
     has_messages: bool = False
+
+
+@dataclass(frozen=True)
+class NewVertex:
+    """A vertex that is created, as the method that gives it a state receives it."""
+
+    id: Any
+    state: Any = None
+    degree: int = 0
+    signalled: Any = None
+    has_signalled: bool = False
+    superstep: int | None = None
+
+
+def resolved(
+    vertex: VertexData | None, changes: VertexChanges, make: Callable[[], VertexData | None]
+) -> VertexData | None:
+    """Return a vertex as the requests for it leave it; `make` creates a vertex for an edge."""
+    if vertex is not None:
+        for target in changes.removed_edges:
+            vertex.edges = without(vertex.edges, target)
+    if changes.is_removed:
+        vertex = None
+    if vertex is None and changes.added:
+        vertex = changes.added[0]
+    elif vertex is None and (changes.has_messages or changes.added_edges):
+        vertex = make()
+    if vertex is not None:
+        vertex.edges = vertex.edges + changes.added_edges
+    return vertex
 
 
 def changes_of(signals: Iterable[tuple[int, Any]]) -> VertexChanges:

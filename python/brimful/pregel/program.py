@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import brimful
 from brimful.pregel.aggregators import Aggregator
-from brimful.pregel.changes import VertexChanges, VertexData, without
+from brimful.pregel.changes import NewVertex, VertexChanges, VertexData, resolved
 from brimful.pregel.master import Master, WorkerContext
 from brimful.pregel.vertex import PregelVertex
-
-
-@dataclass(frozen=True)
-class NewVertex:
-    """A vertex that is created, as `initial_value` receives it."""
-
-    id: Any
-    state: Any = None
-    degree: int = 0
-    signalled: Any = None
-    superstep: int | None = None
 
 
 class Pregel(ABC):
@@ -235,15 +223,4 @@ class Pregel(ABC):
         ...     dict(bf.run(graph, Strict()))
         {1: 0, 2: 0}
         """
-        if vertex is not None:
-            for target in changes.removed_edges:
-                vertex.edges = without(vertex.edges, target)
-        if changes.is_removed:
-            vertex = None
-        if vertex is None and changes.added:
-            vertex = changes.added[0]
-        elif vertex is None and (changes.has_messages or changes.added_edges):
-            vertex = VertexData(self.initial_value(NewVertex(id)))
-        if vertex is not None:
-            vertex.edges = vertex.edges + changes.added_edges
-        return vertex
+        return resolved(vertex, changes, lambda: VertexData(self.initial_value(NewVertex(id))))

@@ -51,6 +51,7 @@ class PregelVertex:
     __slots__ = (
         "_edges",
         "_halted",
+        "_memory",
         "_mutates",
         "_outbox",
         "_seen",
@@ -75,6 +76,8 @@ class PregelVertex:
         self._seen, self._edges, self._shared = seen, edges, shared
         self.value, self.superstep, self.context = value, shared.superstep, shared.context
         self._halted, self._mutates = False, shared.mutates
+        # Objects that the vertex keeps in addition to its value.
+        self._memory: list[Any] = []
         # Targets, each followed by its message.
         self._outbox: list[Any] = []
 
