@@ -10,13 +10,12 @@ from brimful.options.checks import column_names
 from brimful.options.described import described
 from brimful.options.imports import AddedColumnsOptions
 from brimful.options.table import WorkOptions, checked, picked, texts
-from brimful.packages import _native, pyarrow
+from brimful.packages import _native, edge_values, pyarrow
 from brimful.reporting import shows_progress, warn
 from brimful.resources import Resources
 
 if TYPE_CHECKING:
     from brimful.graph import Graph
-    from brimful.tables.edge_values import EdgeValues
 
 
 class KeptColumns:
@@ -146,7 +145,7 @@ class KeptColumns:
         return VertexValues(self.native, column)
 
     @described({}, "closed graph", "io")
-    def edge_values(self, column: str) -> EdgeValues:
+    def edge_values(self, column: str) -> edge_values.EdgeValues:
         """Return the values of a column of edges by their ends, for programs in Python.
 
         `values[source.id, target]` in `signal` is the value of the edge; with `[..., weight]` it is

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from brimful import record as record
     from brimful import reporting as reporting
     from brimful.containers import bags as bags
+    from brimful.tables import edge_values as edge_values
 else:
 
     class _Later:
@@ -51,3 +52,4 @@ else:
     _native, bags = _Later("brimful._native"), _Later("brimful.containers.bags")
     opening, per_vertex = _Later("brimful.opening"), _Later("brimful.per_vertex")
     record, reporting = _Later("brimful.record"), _Later("brimful.reporting")
+    edge_values = _Later("brimful.tables.edge_values")
