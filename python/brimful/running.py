@@ -130,9 +130,9 @@ def run(
     aggregator makes may differ from those of one process in their last digits; all else is equal.
 
     Checkpoints hold whole vertices. A resumed run must have the same graph, class, `serializer`,
-    `weighted` and `mode`, the same code of the methods of the class, and the same values of all
-    attributes of class and instance except those whose names begin with an underscore: states may
-    not depend on these. Functions outside the class are not compared.
+    `weighted`, `tolerance` and `mode`, the same code of the methods of the class, and the same
+    values of all attributes of class and instance except those whose names begin with an
+    underscore: states may not depend on these. Functions outside the class are not compared.
 
     Args:
         program: An instance of a class derived from `Program` or `Pregel`.
