@@ -211,6 +211,7 @@ def test_forms_that_cannot_change_the_graph_are_refused_before_the_run(tmp_path:
             (Least(), "Least changes the graph. Leave mutates out, or", {"on": "shards"}),
             (Least(), "Least changes the graph. Leave mutates out, or", {"compile": "numba"}),
             (Least(), "Least changes the graph. Leave mutates out, or", {"compile": "numpy"}),
+            (Hops(), "changes the graph has no tolerance", {"tolerance": 0.1}),
             (Hops(), "not kept", {"store": f"file:{tmp_path}/kept", "keep": True}),
         ):
             with pytest.raises(bf.UsageError, match=match):

@@ -43,6 +43,8 @@ def tolerance_of(program: Program | Pregel, chosen: Mapping[str, Any]) -> float 
             "a Pregel program ends when its vertices have halted or its master halts it; leave "
             "tolerance= out"
         )
+    if program.mutates:
+        raise UsageError("a program that changes the graph has no tolerance; leave tolerance= out")
     if chosen["mode"] == "async":
         raise UsageError('tolerance needs supersteps; leave mode="async" or tolerance= out')
     return tolerance or None

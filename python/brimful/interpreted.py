@@ -137,8 +137,7 @@ class InterpretedRun:
                     addresses=is_pregel,
                     # Messages create the vertices that they do not find.
                     creates=is_pregel and bool(self._program.mutates),
-                    **picked(StepOptions, self._steps)
-                    | {"max_supersteps": self._max_supersteps()},
+                    **picked(StepOptions, self._steps) | {"max_supersteps": self._max_supersteps()},
                     store=self._store,
                     keeping=None if self._start is None else (name, self._start == "kept"),
                     **checkpoints,
