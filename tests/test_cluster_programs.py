@@ -337,40 +337,6 @@ def test_the_master_of_one_worker_decides_for_all(graph: bf.Graph) -> None:
     both(graph, Phases(), 3)
 
 
-class Growing(bf.Pregel):
-    """Vertices that are created by messages and requests, edges that change, and removals."""
-
-    mutates = True
-
-    def initial_value(self, vertex):  # type: ignore[no-untyped-def]
-        return [0]
-
-    def compute(self, vertex, messages):  # type: ignore[no-untyped-def]
-        vertex.value = [*vertex.value, *messages]
-        number = vertex.id
-        if vertex.superstep == 0 and number % 3 == 0:
-            # Several workers name the same new vertices.
-            vertex.send(1000 + number % 7, number)
-            vertex.send(2000 + number // 90, -number)
-        if vertex.superstep == 1 and number % 10 == 1:
-            vertex.request_remove_vertex(number + 1)
-            vertex.request_add_edge(number, 5000 + number, 2.0)
-        if vertex.superstep == 2 and number >= 1000:
-            vertex.request_add_edge(number, 3, 1.0)
-            vertex.send(3000 + number % 2, number)
-        if vertex.superstep in (3, 4):
-            vertex.send_to_all(number)
-        if vertex.superstep == 5 and number % 7 == 5:
-            vertex.request_remove_vertex(number)
-        if vertex.superstep >= 5:
-            vertex.vote_to_halt()
-
-
-def test_vertices_are_created_and_removed_as_in_one_process(graph: bf.Graph) -> None:
-    states = both(graph, Growing(), 3, store="bytes")
-    assert 1003 in states and 3000 in states and 5 not in states
-
-
 class Named(bf.Pregel):
     """Collects names, and creates vertices with new ones."""
 
