@@ -52,7 +52,7 @@ fn check_columns(format: TextFormat, choice: &ColumnChoice, bytes: &[u8]) -> boo
 /// The bodies of `graphalytics`: a vertex file and an edge file of the same bytes.
 pub(crate) fn graphalytics(bytes: &[u8]) -> bool {
     let choice = ColumnChoice::default();
-    let vertices = check_columns(TextFormat::Vertices, &choice, bytes);
+    let vertices = check_columns(TextFormat::Vertices(None), &choice, bytes);
     check_columns(TextFormat::Graphalytics(EdgeFile::default()), &choice, bytes) || vertices
 }
 

@@ -266,8 +266,8 @@ fn check_finite(totals: &[f64]) -> Result<()> {
     if totals.iter().all(|total| total.is_finite()) {
         return Ok(());
     }
-    let what = "two vertices have more than 1.8e308 shortest paths, too many for a 64-bit float";
-    Err(brimful_engine::Error::Program(what.into()).into())
+    let problem = "two vertices have more than 1.8e308 shortest paths, too many for a 64-bit float";
+    Err(brimful_engine::Error::Program(problem.into()).into())
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {

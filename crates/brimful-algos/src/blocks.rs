@@ -256,8 +256,8 @@ fn with_forest<T>(
     const PURPOSE: &str = "to find blocks";
     request.refuse_max_supersteps()?;
     if graph.connected() >= 1 << 31 {
-        let what = format!("{} supports fewer than 2^31 vertices with edges", request.algorithm);
-        return Err(Error::Usage(what));
+        let problem = format!("{} supports fewer than 2^31 vertices with edges", request.algorithm);
+        return Err(Error::Usage(problem));
     }
     let (begin, workers) = (Instant::now(), resources.workers());
     let extent = Extent::of(graph, &[Index::In], false);

@@ -167,8 +167,8 @@ fn settings(method: Method, request: &Request) -> Result<Settings> {
     request.refuse_max_supersteps()?;
     let (levels, iterations) = (request.count("levels")?, request.count("iterations")?);
     if levels.is_some() && iterations.is_some_and(|iterations| iterations != 1) {
-        let what = "levels applies to a single iteration; leave out levels or iterations";
-        return Err(Error::Usage(what.into()));
+        let problem = "levels applies to a single iteration; leave out levels or iterations";
+        return Err(Error::Usage(problem.into()));
     }
     let iterations = if levels.is_some() { 1 } else { iterations.unwrap_or(ITERATIONS) };
     let (levels, weighted) = (levels.unwrap_or(u64::MAX), request.weighted);
@@ -260,8 +260,8 @@ fn prepared<'r>(
     request.options(0).check_weights(graph)?;
     request.refuse_negative_weights(graph, &resources.job)?;
     if graph.connected() >= u64::from(u32::MAX) {
-        let what = format!("{} supports fewer than 2^32 vertices with edges", method.name());
-        return Err(Error::Usage(what));
+        let problem = format!("{} supports fewer than 2^32 vertices with edges", method.name());
+        return Err(Error::Usage(problem));
     }
     let extent = Extent::of(graph, &[Index::In], settings.weighted);
     let needed = lists::reading_bytes(&extent, workers)

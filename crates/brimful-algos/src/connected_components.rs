@@ -81,9 +81,9 @@ pub(crate) fn union_find_wanted(request: &Request) -> Result<InMemory> {
     let in_supersteps =
         request.store.is_some() || request.checkpoints.is_some() || request.is_divided();
     if method == "union_find" && (in_supersteps || request.asynchronous) {
-        let what = "union_find has no asynchronous mode, store, checkpoints or cluster; use the \
-                    method propagation";
-        return Err(Error::Usage(what.into()));
+        let problem = "union_find has no asynchronous mode, store, checkpoints or cluster; use the \
+                       method propagation";
+        return Err(Error::Usage(problem.into()));
     }
     // Union-find has no supersteps, so it serves the asynchronous mode too, in less time.
     Ok(match method {

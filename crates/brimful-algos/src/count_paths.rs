@@ -123,9 +123,9 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         return Finished::new(graph, "paths", values, output.stats, "shortest");
     };
     if request.max_supersteps.is_some() {
-        let what = "a length is a number of supersteps: give --param length=K or --max-supersteps, \
-                    not both";
-        return Err(Error::Usage(what.into()));
+        let problem = "a length is a number of supersteps: give --param length=K or \
+                       --max-supersteps, not both";
+        return Err(Error::Usage(problem.into()));
     }
     let output = checked(request.run(
         &WalkCounts { sources: sources.clone() },
@@ -144,6 +144,6 @@ fn checked<P: Program<Aggregate = Count>>(output: Output<P>) -> Result<Output<P>
         return Ok(output);
     }
     let superstep = output.stats.supersteps;
-    let what = format!("more than 2^64 - 2 paths of {superstep} edges lead to one vertex");
-    Err(brimful_engine::Error::Program(what).into())
+    let problem = format!("more than 2^64 - 2 paths of {superstep} edges lead to one vertex");
+    Err(brimful_engine::Error::Program(problem).into())
 }

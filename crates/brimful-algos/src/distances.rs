@@ -174,9 +174,9 @@ impl<'s> Searching<'s> {
         let output = run_program(&program, self.graph, &options, &self.within)?;
         self.edges += output.stats.edges_visited;
         if output.stats.supersteps >= max_level {
-            let what =
+            let problem =
                 format!("a shortest path has more than {max_level} edges, the supported maximum");
-            return Err(brimful_engine::Error::Program(what).into());
+            return Err(brimful_engine::Error::Program(problem).into());
         }
         Ok(output.states)
     }

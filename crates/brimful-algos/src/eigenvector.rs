@@ -139,12 +139,12 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     request.refuse_negative_weights(graph, &resources.job)?;
     let program = match graph.description().weights.filter(|_| request.weighted) {
         Some(range) if range.max > 0.0 && range.max < LEAST => {
-            let what = format!(
+            let problem = format!(
                 "its largest weight is {:e}, too small for eigenvector; multiply all weights by \
                  the same number, which changes no score",
                 range.max
             );
-            return Err(brimful_graph::Error::input(graph.path(), what).into());
+            return Err(brimful_graph::Error::input(graph.path(), problem).into());
         }
         Some(range) => program(request)?.for_weights_to(range.max),
         None => program(request)?,

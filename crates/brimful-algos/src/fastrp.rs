@@ -112,16 +112,17 @@ impl Settings {
         request.refuse_max_supersteps()?;
         let dimensions = request.count("dimensions")?.unwrap_or(DIMENSIONS);
         if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
-            let what = format!("dimensions must be from 1 to {MAX_DIMENSIONS}, not {dimensions}");
-            return Err(Error::Usage(what));
+            let problem =
+                format!("dimensions must be from 1 to {MAX_DIMENSIONS}, not {dimensions}");
+            return Err(Error::Usage(problem));
         }
         let weights = request.numbers("iteration_weights", WEIGHTS)?;
         if !(1..=MAX_POWERS).contains(&weights.len()) {
-            let what = format!(
+            let problem = format!(
                 "iteration_weights must be 1 to {MAX_POWERS} numbers, not {}",
                 weights.len()
             );
-            return Err(Error::Usage(what));
+            return Err(Error::Usage(problem));
         }
         let normalization = request.number("normalization", 0.0)?;
         let seed = request.count("seed")?.unwrap_or(0);

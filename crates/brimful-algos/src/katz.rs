@@ -139,12 +139,12 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let squares = sum_of_scores(&output.states, |entry: f64| entry * entry)?;
     let norm = (squares + alone * isolated * isolated).sqrt();
     if !norm.is_finite() {
-        let what = format!(
+        let problem = format!(
             "the sums over walks do not converge: alpha must be below 1 / the largest eigenvalue \
              of the graph, and {} is not; use a smaller alpha",
             program.alpha
         );
-        return Err(Error::Usage(what));
+        return Err(Error::Usage(problem));
     }
     // If beta is 0, all entries are 0.
     let whole = if variant == "normalized" && norm > 0.0 { norm } else { 1.0 };

@@ -152,8 +152,8 @@ impl NeighborLists {
         resources: &Resources,
     ) -> Result<Self> {
         if graph.connected() >= u64::from(u32::MAX) {
-            let what = "lists of neighbors support fewer than 2^32 vertices with edges";
-            return Err(Error::Usage(what.into()));
+            let problem = "lists of neighbors support fewer than 2^32 vertices with edges";
+            return Err(Error::Usage(problem.into()));
         }
         let both_ways = graph.description().directed && listed == Listed::Symmetric;
         let max_entries = listed.max_entries(graph.forward().edges(), both_ways);

@@ -80,14 +80,14 @@ pub(crate) fn scale(
     let (mut least, mut greatest) = (f64::INFINITY, 0.0_f64);
     for_each(graph, |start, sums| {
         if let Some(at) = sums.iter().position(|sum| !sum.is_finite()) {
-            let what = format!(
+            let problem = format!(
                 "the weights of the edges that leave vertex {} add up to more than {:e}, the \
                  largest 64-bit float; divide all weights by the same number, which changes no \
                  score",
                 shown(graph, start + at as u64)?,
                 f64::MAX
             );
-            return Err(brimful_graph::Error::input(graph.path(), what).into());
+            return Err(brimful_graph::Error::input(graph.path(), problem).into());
         }
         let positive = sums.iter().copied().filter(|sum| *sum > 0.0);
         (least, greatest) =
@@ -102,11 +102,11 @@ pub(crate) fn scale(
             true => "use --precision f64",
             false => "bring them closer together",
         };
-        let what = format!(
+        let problem = format!(
             "the weights of the edges that leave a vertex add up to between {least:e} and \
              {greatest:e}, too far apart or too far from 1 to be ranked in this precision; {advice}"
         );
-        brimful_graph::Error::input(graph.path(), what).into()
+        brimful_graph::Error::input(graph.path(), problem).into()
     })
 }
 

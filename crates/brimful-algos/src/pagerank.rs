@@ -467,9 +467,9 @@ pub(crate) fn check_sum(graph: &Graph, sum: f64, expected: Option<f64>) -> Resul
         return Ok(());
     }
     let expected = expected.map_or("a finite number".to_owned(), |expected| expected.to_string());
-    let what = format!(
+    let problem = format!(
         "the scores add up to {sum} instead of {expected}: these weights cannot be ranked in this \
          precision; use weights that lie closer together"
     );
-    Err(brimful_graph::Error::input(graph.path(), what).into())
+    Err(brimful_graph::Error::input(graph.path(), problem).into())
 }

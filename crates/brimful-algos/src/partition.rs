@@ -45,8 +45,8 @@ impl Communities {
         request.options(0).check_weights(graph)?;
         request.refuse_negative_weights(graph, &resources.job)?;
         if graph.connected() >= u64::from(u32::MAX) {
-            let what = "measures of communities support fewer than 2^32 vertices with edges";
-            return Err(Error::Usage(what.into()));
+            let problem = "measures of communities support fewer than 2^32 vertices with edges";
+            return Err(Error::Usage(problem.into()));
         }
         let extent = Extent::of(graph, &[Index::In], request.weighted);
         let needed = extent.vertices * VERTEX_BYTES + Scan::minimum_bytes(&extent, 1);

@@ -55,11 +55,11 @@ impl InMemory {
             || request.checkpoints.is_some()
             || request.is_divided();
         if method == in_memory && in_supersteps {
-            let what = format!(
+            let problem = format!(
                 "the method {in_memory} has no supersteps to limit, no store, no checkpoints and \
                  no cluster; use the method {other}"
             );
-            return Err(Error::Usage(what));
+            return Err(Error::Usage(problem));
         }
         Ok(match method {
             "auto" if !in_supersteps => Self::IfItFits,

@@ -104,8 +104,8 @@ pub fn run_request(
 ) -> Result<Finished> {
     let info = find(request)?;
     let Run::Vertices(run) = info.run else {
-        let what = format!("{} gives rows, not a value for each vertex", info.name);
-        return Err(Error::Usage(what));
+        let problem = format!("{} gives rows, not a value for each vertex", info.name);
+        return Err(Error::Usage(problem));
     };
     logged(run(&identified(request, info), graph, resources)?)
 }
@@ -121,8 +121,8 @@ pub fn run_rows_request(
 ) -> Result<FinishedRows> {
     let info = find(request)?;
     let Run::Rows(_, run) = info.run else {
-        let what = format!("{} gives a value for each vertex, not rows", info.name);
-        return Err(Error::Usage(what));
+        let problem = format!("{} gives a value for each vertex, not rows", info.name);
+        return Err(Error::Usage(problem));
     };
     logged(run(&identified(request, info), graph, resources)?)
 }
@@ -233,14 +233,14 @@ fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
 /// Refuses options that a store does not support.
 fn check_store(request: &Request) -> Result<()> {
     if request.store.is_some() && request.is_divided() {
-        let what = "workers of a cluster keep vertices in memory, not in a store; leave --store or \
-                    --cluster out";
-        return Err(Error::Usage(what.into()));
+        let problem = "workers of a cluster keep vertices in memory, not in a store; leave --store \
+                       or --cluster out";
+        return Err(Error::Usage(problem.into()));
     }
     if request.store.is_some() && request.asynchronous && request.max_supersteps.is_some() {
-        let what = "in a store the asynchronous mode has no supersteps to limit; leave \
-                    --max-supersteps out";
-        return Err(Error::Usage(what.into()));
+        let problem = "in a store the asynchronous mode has no supersteps to limit; leave \
+                       --max-supersteps out";
+        return Err(Error::Usage(problem.into()));
     }
     Ok(())
 }

@@ -241,8 +241,8 @@ impl Request {
             return Ok(());
         }
         let name = &self.algorithm;
-        let what = format!("{name} needs a source vertex; name it with --source ID");
-        Err(Error::Usage(what))
+        let problem = format!("{name} needs a source vertex; name it with --source ID");
+        Err(Error::Usage(problem))
     }
 
     /// The sources of the request.
@@ -329,12 +329,12 @@ impl Request {
                 }
                 None => String::new(),
             };
-        let what = format!(
+        let problem = format!(
             "{} needs weights of at least 0; {example}the smallest is {}; run it without \
              --weighted or import the graph with other weights",
             self.algorithm, range.min
         );
-        Err(brimful_graph::Error::input(graph.path(), what).into())
+        Err(brimful_graph::Error::input(graph.path(), problem).into())
     }
 }
 

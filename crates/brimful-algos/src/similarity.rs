@@ -239,9 +239,9 @@ fn settings(request: &Request) -> Result<(Measure, u64)> {
         return Err(Error::Usage("k must be at least 1; leave it out for 10".into()));
     }
     if request.pairs.is_some() && k.is_some() {
-        let what =
+        let problem =
             "k limits the partners of each vertex, and pairs names them; leave out k or pairs";
-        return Err(Error::Usage(what.into()));
+        return Err(Error::Usage(problem.into()));
     }
     Ok((Measure::of(request)?, k.unwrap_or(PARTNERS)))
 }

@@ -41,9 +41,9 @@ impl Part {
         let all = named.len();
         named.dedup_by_key(|(id, _)| *id);
         if weighted && named.len() < all {
-            let what =
+            let problem =
                 "a source with a weight is named twice; name it once with the sum of its weights";
-            return Err(Error::Usage(what.into()));
+            return Err(Error::Usage(problem.into()));
         }
         let weights =
             if weighted { named.iter().map(|(_, weight)| *weight).collect() } else { [].into() };
@@ -147,22 +147,23 @@ fn factor(sources: usize, weights: &[f64]) -> Result<f64> {
         return Ok(1.0);
     }
     if weights.len() != sources {
-        let what = format!(
+        let problem = format!(
             "{} given for {}; give one weight for each source, or none",
             counted(weights.len(), "weight"),
             counted(sources, "source")
         );
-        return Err(Error::Usage(what));
+        return Err(Error::Usage(problem));
     }
     if let Some(wrong) = weights.iter().find(|weight| !weight.is_finite() || **weight < 0.0) {
-        let what = format!("the weight of a source must be a number of at least 0, not {wrong}");
-        return Err(Error::Usage(what));
+        let problem = format!("the weight of a source must be a number of at least 0, not {wrong}");
+        return Err(Error::Usage(problem));
     }
     let sum = weights.iter().sum::<f64>();
     let factor = sources as f64 / sum;
     if !factor.is_normal() {
-        let what = format!("the weights of the sources must have a finite sum above 0, not {sum}");
-        return Err(Error::Usage(what));
+        let problem =
+            format!("the weights of the sources must have a finite sum above 0, not {sum}");
+        return Err(Error::Usage(problem));
     }
     Ok(factor)
 }

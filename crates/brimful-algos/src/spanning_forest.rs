@@ -98,8 +98,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     request.refuse_max_supersteps()?;
     request.options(0).check_weights(graph)?;
     if graph.connected() >= 1 << 31 {
-        let what = "spanning_forest supports fewer than 2^31 vertices with edges";
-        return Err(Error::Usage(what.into()));
+        let problem = "spanning_forest supports fewer than 2^31 vertices with edges";
+        return Err(Error::Usage(problem.into()));
     }
     let (begin, workers) = (Instant::now(), resources.workers());
     let extent = Extent::of(graph, &[Index::In], request.weighted);

@@ -140,11 +140,11 @@ fn refuse_overflow(
     })?;
     let Some((source, target, weight)) = found else { return Ok(()) };
     let (source, target) = (shown(graph, source)?, shown(graph, target)?);
-    let what = format!(
+    let problem = format!(
         "the distance of vertex {target} is more than {:e}, the largest 64-bit float: the edge \
          from {source} adds {weight:e}; divide all weights by the same number and import them \
          again",
         f64::MAX
     );
-    Err(brimful_graph::Error::input(graph.path(), what).into())
+    Err(brimful_graph::Error::input(graph.path(), problem).into())
 }

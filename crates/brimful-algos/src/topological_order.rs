@@ -107,13 +107,13 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     // Only a run that reached a limit may leave vertices out.
     let is_complete = output.stats.reason == Reason::NoChange;
     if is_complete && let Some(vertex) = first_left(&output.states)? {
-        let what = format!(
+        let problem = format!(
             "the graph has a cycle: vertex {} is on one, or a path leads to it from one; a \
              topological order needs a graph without cycles; the components of scc with more than \
              one vertex contain the cycles",
             shown(graph, vertex)?
         );
-        return Err(brimful_graph::Error::input(graph.path(), what).into());
+        return Err(brimful_graph::Error::input(graph.path(), problem).into());
     }
     let values = Values::integers(output.states, level, |_| Some(0));
     let values = if is_complete { values.without_nulls() } else { values };

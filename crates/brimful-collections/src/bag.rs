@@ -113,11 +113,11 @@ impl RecordBag {
         // Every sync writes the whole index and all page information.
         let index = len.div_ceil((pages.page_bytes() / ENTRY_BYTES) as u64);
         if parts > pages.pages(INFOS) || index > pages.pages(INDEX) || removed > len {
-            let what = format!(
+            let problem = format!(
                 "the counts are impossible: {len} ids, {removed} of them removed, in \
                  {data_pages} pages"
             );
-            return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
+            return Err(StoreError::corrupt_pages(pages.path(), 0, problem).into());
         }
         for part in 0..parts {
             pages.read(PageId::new(INFOS, part), |bytes| {

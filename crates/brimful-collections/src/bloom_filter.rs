@@ -86,10 +86,10 @@ impl BloomFilter {
         // The result of a logarithm may differ slightly between machines.
         let is_near = |found: u64, made: u64| found > 0 && found.abs_diff(made) <= 1;
         if !is_near(page_count, count_pages(pages.page_bytes())) || !is_near(found_probes, probes) {
-            let what = format!(
+            let problem = format!(
                 "a filter for {keys} keys cannot have {page_count} pages and {found_probes} probes"
             );
-            return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
+            return Err(StoreError::corrupt_pages(pages.path(), 0, problem).into());
         }
         let log = PartitionLog::new(folder, &options, options.resources.job.traffic())?;
         Ok(Self {

@@ -94,13 +94,18 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
     }
 
     fn decode(&self, id: u64, bytes: &[u8]) -> Result<T> {
-        C::decode(bytes).map_err(|what| Error::Codec { path: self.records.path().into(), id, what })
+        C::decode(bytes).map_err(|problem| Error::Codec {
+            path: self.records.path().into(),
+            id,
+            problem,
+        })
     }
 
     fn encode(&self, value: &T) -> Result<Vec<u8>> {
         let mut out = Vec::new();
-        C::encode(value, &mut out)
-            .map_err(|what| Error::Usage(format!("the serializer refuses a value: {what}")))?;
+        C::encode(value, &mut out).map_err(|problem| {
+            Error::Usage(format!("the serializer refuses a value: {problem}"))
+        })?;
         Ok(out)
     }
 

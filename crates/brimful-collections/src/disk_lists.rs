@@ -60,8 +60,8 @@ impl DiskLists {
     fn over(bag: RecordBag, folder: &dyn Folder, count: u64, options: Options) -> Result<Self> {
         if count == 0 || count > 1 << 32 {
             let most = 1u64 << 32;
-            let what = format!("the number of lists must be from 1 to {most}, not {count}");
-            return Err(Error::Usage(what));
+            let problem = format!("the number of lists must be from 1 to {most}, not {count}");
+            return Err(Error::Usage(problem));
         }
         if bag.is_empty() {
             let empty = vec![[0u8; 0]; STEP.min(count) as usize];

@@ -147,7 +147,7 @@ impl DiskMap {
     }
 
     fn broken(&self, id: u64) -> Error {
-        Error::Codec { path: self.path().into(), id, what: "a chain of keys breaks off".into() }
+        Error::Codec { path: self.path().into(), id, problem: "a chain of keys breaks off".into() }
     }
 
     /// The first value of `key`.

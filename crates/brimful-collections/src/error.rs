@@ -57,14 +57,14 @@ pub enum Error {
         found: u64,
     },
     /// The codec cannot decode a record, or a chain of a map is damaged.
-    #[error("the serializer of {} cannot read record {id}: {what}", path.display())]
+    #[error("the serializer of {} cannot read record {id}: {problem}", path.display())]
     Codec {
         /// The collection.
         path: PathBuf,
         /// The id.
         id: u64,
         /// The message of the codec.
-        what: String,
+        problem: String,
     },
     /// An argument is invalid, or the codec cannot encode a value.
     #[error("{0}")]

@@ -53,9 +53,9 @@ pub(crate) fn open_pages(
     }
     let (pages, meta) = PageFile::open(folder, &purpose, memory, traffic)?;
     if meta.len() < fixed_bytes {
-        let what =
+        let problem =
             format!("expected a description of {fixed_bytes} bytes or more, found {}", meta.len());
-        return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
+        return Err(StoreError::corrupt_pages(pages.path(), 0, problem).into());
     }
     Ok((pages.stopped_by(&options.resources.job), meta))
 }

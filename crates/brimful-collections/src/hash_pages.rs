@@ -82,8 +82,8 @@ impl HashPages {
         let max_len =
             pages.pages(stream).saturating_mul(entries.capacity(pages.page_bytes()) as u64);
         if bits > u64::from(MAX_BITS) || len > max_len {
-            let what = format!("the counts are impossible: 2^{bits} buckets with {len} entries");
-            return Err(StoreError::corrupt_pages(pages.path(), 0, what));
+            let problem = format!("the counts are impossible: 2^{bits} buckets with {len} entries");
+            return Err(StoreError::corrupt_pages(pages.path(), 0, problem));
         }
         Ok(Self {
             stream,
@@ -313,13 +313,14 @@ impl HashPages {
     ) -> Result<()> {
         let buckets = self.settled(pages, None)?;
         let bits = buckets.bits;
-        let broken = |what: String| StoreError::corrupt_pages(pages.path(), 0, what);
+        let broken = |problem: String| StoreError::corrupt_pages(pages.path(), 0, problem);
         let in_place = |page: PageId, bytes: &[u8]| {
             let mut last = None;
             for (mixed, _) in self.entries.iter(bytes) {
                 if bucket(mixed, bits) != page.number() || last.is_some_and(|last| last >= mixed) {
-                    let what = format!("an entry of bucket {} is not in its place", page.number());
-                    return Err(broken(what));
+                    let problem =
+                        format!("an entry of bucket {} is not in its place", page.number());
+                    return Err(broken(problem));
                 }
                 last = Some(mixed);
             }

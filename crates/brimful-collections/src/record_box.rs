@@ -90,9 +90,9 @@ impl RecordBox {
         }
         let per_page = pages.page_bytes() / record_bytes;
         if per_page == 0 {
-            let what =
+            let problem =
                 format!("a page of {} bytes holds no record of {record_bytes}", pages.page_bytes());
-            return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
+            return Err(StoreError::corrupt_pages(pages.path(), 0, problem).into());
         }
         let schema = schema.to_vec();
         Ok(Self {

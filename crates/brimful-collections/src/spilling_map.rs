@@ -220,9 +220,9 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         let read = self.bag.fetch(record, |bytes| C::decode(bytes));
         let value = match read {
             Ok(Ok(value)) => value,
-            Ok(Err(what)) => {
+            Ok(Err(problem)) => {
                 self.spilled.insert(key, record);
-                return Err(Error::Codec { path: self.bag.path().into(), id: record, what });
+                return Err(Error::Codec { path: self.bag.path().into(), id: record, problem });
             }
             Err(error) => {
                 self.spilled.insert(key, record);
@@ -296,8 +296,9 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         let mut bytes = Vec::new();
         for (_, live) in values.iter().filter(|(_, live)| live.record.is_none()) {
             let mut record = Vec::new();
-            C::encode(&live.value, &mut record)
-                .map_err(|what| Error::Usage(format!("the serializer refuses a value: {what}")))?;
+            C::encode(&live.value, &mut record).map_err(|problem| {
+                Error::Usage(format!("the serializer refuses a value: {problem}"))
+            })?;
             bytes.push(record);
         }
         // Unused records are overwritten first; the remaining ones are appended.

@@ -217,16 +217,20 @@ impl Case {
     }
 
     /// The results of reading and of verifying a collection with these bytes.
-    fn examine(&self, bytes: &[u8], what: &str) -> (Result<Contents, Error>, Result<u64, Error>) {
+    fn examine(
+        &self,
+        bytes: &[u8],
+        problem: &str,
+    ) -> (Result<Contents, Error>, Result<u64, Error>) {
         let folder = FaultFolder::new();
         folder.create(PAGES).unwrap().write_at(bytes, 0).unwrap();
-        self.examine_folder(&folder, what)
+        self.examine_folder(&folder, problem)
     }
 
     fn examine_folder(
         &self,
         folder: &FaultFolder,
-        what: &str,
+        problem: &str,
     ) -> (Result<Contents, Error>, Result<u64, Error>) {
         let (examined, peak_bytes) = with_peak(|| {
             let read = (self.kind.read)(folder, options(&self.resources));
@@ -235,7 +239,7 @@ impl Case {
         let most = 2 * self.peak_bytes + SLACK_BYTES;
         assert!(
             peak_bytes <= most,
-            "{}: {what}: {peak_bytes} bytes at once, {most} are enough",
+            "{}: {problem}: {peak_bytes} bytes at once, {most} are enough",
             self.kind.name
         );
         examined
@@ -243,19 +247,21 @@ impl Case {
 
     /// Checks that the content read is right or refused, and that it is right if `verify` finds no
     /// damage. True if `verify` found it.
-    fn assert_found_or_harmless(&self, bytes: &[u8], what: &str) -> bool {
+    fn assert_found_or_harmless(&self, bytes: &[u8], problem: &str) -> bool {
         let name = self.kind.name;
         let refused = |error: &Error| {
             let is_expected = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Input);
-            assert!(is_expected, "{name}: {what}: {error}");
+            assert!(is_expected, "{name}: {problem}: {error}");
         };
-        let (read, verified) = self.examine(bytes, what);
+        let (read, verified) = self.examine(bytes, problem);
         match &read {
-            Ok(contents) => assert!(*contents == self.contents, "{name}: {what}: other contents"),
+            Ok(contents) => {
+                assert!(*contents == self.contents, "{name}: {problem}: other contents")
+            }
             Err(error) => refused(error),
         }
         verified.as_ref().err().into_iter().for_each(refused);
-        assert!(read.is_ok() || verified.is_err(), "{name}: {what}: `verify` does not find it");
+        assert!(read.is_ok() || verified.is_err(), "{name}: {problem}: `verify` does not find it");
         verified.is_err()
     }
 }
@@ -266,11 +272,11 @@ fn damage_to_any_kind_of_collection_is_found_or_harmless() {
     let (mut found, mut harmless) = (0, 0);
     for case in KINDS.iter().map(Case::new) {
         let bytes = &case.bytes;
-        let mut check = |what: String, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut check = |problem: String, change: &dyn Fn(&mut Vec<u8>)| {
             let mut damaged = bytes.clone();
             change(&mut damaged);
             if damaged != *bytes {
-                let is_found = case.assert_found_or_harmless(&damaged, &what);
+                let is_found = case.assert_found_or_harmless(&damaged, &problem);
                 *(if is_found { &mut found } else { &mut harmless }) += 1;
             }
         };

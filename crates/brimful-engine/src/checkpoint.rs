@@ -45,11 +45,11 @@ impl Every {
             None => text.parse().ok().filter(|count| *count > 0).map(Self::Supersteps),
         };
         every.ok_or_else(|| {
-            let what = format!(
+            let problem = format!(
                 "the interval of checkpoints must be a number of supersteps, such as 5, or of \
                  seconds, such as 30s, not {text:?}"
             );
-            Error::Usage(what)
+            Error::Usage(problem)
         })
     }
 }
@@ -210,9 +210,9 @@ impl<'a> Checkpointer<'a> {
             return Ok(payload.superstep);
         };
         if name == GRAPH {
-            let what = "it holds checkpoints of a run on another graph; resume on that graph, or \
-                        name another folder with --checkpoint-dir";
-            return Err(brimful_graph::Error::input(folder, what).into());
+            let problem = "it holds checkpoints of a run on another graph; resume on that graph, \
+                           or name another folder with --checkpoint-dir";
+            return Err(brimful_graph::Error::input(folder, problem).into());
         }
         Err(Error::Usage(format!(
             "{} holds checkpoints of another run: {name} was {was} there and is {is} here; resume \
@@ -267,12 +267,12 @@ impl<'a> Checkpointer<'a> {
         let saved = self.checkpoints.read(number)?;
         let superstep = self.superstep(&saved)?;
         if superstep > max_supersteps {
-            let what = format!(
+            let problem = format!(
                 "the checkpoint in {} is of superstep {superstep}, and the run is to end after \
                  {max_supersteps}; allow more supersteps, or start from the beginning",
                 self.checkpoints.path().display()
             );
-            return Err(Error::Usage(what));
+            return Err(Error::Usage(problem));
         }
         let payload = parse::<T>(&saved.path(), saved.payload())?;
         restore(saved, payload.fields)?;

@@ -216,7 +216,7 @@ impl Case {
     }
 
     /// Opens, verifies and runs a graph of `files`, in at most `most` bytes.
-    fn examine(&self, files: &Files, what: &str, most: usize) -> Examined {
+    fn examine(&self, files: &Files, problem: &str, most: usize) -> Examined {
         let folder = FaultFolder::of(files);
         let (examined, peak_bytes) = with_peak(|| {
             let graph = Arc::new(Graph::open_folder(&folder, self.resources.job.traffic())?);
@@ -225,7 +225,7 @@ impl Case {
         });
         assert!(
             peak_bytes <= most,
-            "{}: {what}: {peak_bytes} bytes at once, {most} are enough",
+            "{}: {problem}: {peak_bytes} bytes at once, {most} are enough",
             self.name
         );
         examined

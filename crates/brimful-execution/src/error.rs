@@ -86,7 +86,7 @@ impl From<VerticesError> for Error {
     fn from(error: VerticesError) -> Self {
         match error {
             VerticesError::Store(error) => Self::Store(error),
-            VerticesError::Usage(what) => Self::Usage(what),
+            VerticesError::Usage(problem) => Self::Usage(problem),
             VerticesError::Borrower(error) => match error.downcast() {
                 Ok(own) => *own,
                 Err(other) => Self::Vertices(VerticesError::Borrower(other)),
@@ -126,7 +126,7 @@ impl From<brimful_engine::Error> for Error {
         match error {
             brimful_engine::Error::Store(error) => Self::Store(error),
             brimful_engine::Error::Graph(error) => error.into(),
-            brimful_engine::Error::Usage(what) => Self::Usage(what),
+            brimful_engine::Error::Usage(problem) => Self::Usage(problem),
             error => Self::Engine(error),
         }
     }
@@ -197,7 +197,7 @@ mod tests {
         };
         assert_eq!((vertex.as_str(), source.to_string().as_str()), ("7", "no more ink"));
         let usage = through(Error::Usage("on purpose".into()));
-        assert!(matches!(&usage, Error::Usage(what) if what == "on purpose"), "{usage:?}");
+        assert!(matches!(&usage, Error::Usage(problem) if problem == "on purpose"), "{usage:?}");
         let damaged = through(Error::Vertices(VerticesError::PartitionChunk("cut off".into())));
         assert_eq!(damaged.kind(), ErrorKind::Corrupt);
         let other = Error::from(VerticesError::Borrower("no vertex of mine".into()));

@@ -31,32 +31,32 @@ pub enum Error {
         advice: String,
     },
     /// An error that concerns an input as a whole.
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {problem}", path.display())]
     Input {
         /// The input.
         path: PathBuf,
         /// Cause and advice.
-        what: String,
+        problem: String,
     },
     /// A column that the input lacks.
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {problem}", path.display())]
     NoColumn {
         /// The input.
         path: PathBuf,
         /// Cause and advice.
-        what: String,
+        problem: String,
         /// The requested column.
         column: String,
         /// The columns of the input.
         names: Vec<String>,
     },
     /// A path that contains no graph.
-    #[error("{} is not a brimful graph: {what}", path.display())]
+    #[error("{} is not a brimful graph: {problem}", path.display())]
     NotAGraph {
         /// The path.
         path: PathBuf,
         /// The reason.
-        what: String,
+        problem: String,
     },
     /// A vertex that is not in the graph.
     #[error("the graph has no vertex {vertex}")]
@@ -90,8 +90,8 @@ pub enum Error {
 
 impl Error {
     /// An error that concerns an input as a whole.
-    pub fn input(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
-        Self::Input { path: path.into(), what: what.into() }
+    pub fn input(path: impl Into<PathBuf>, problem: impl Into<String>) -> Self {
+        Self::Input { path: path.into(), problem: problem.into() }
     }
 
     /// The kind of this error.

@@ -130,7 +130,7 @@ impl Generator {
     /// # Errors
     /// [`Error::Usage`] if the size is out of range.
     pub fn new(kind: Kind, seed: u64) -> Result<Self> {
-        let usage = |what: &str| Err(Error::Usage(what.to_owned()));
+        let usage = |problem: &str| Err(Error::Usage(problem.to_owned()));
         match kind {
             Kind::Rmat { scale, .. } if !(1..=40).contains(&scale) => {
                 usage("scale must be between 1 and 40")

@@ -67,11 +67,11 @@ impl Judge<'_> {
             let name = &wanted.name;
             let (path, row) =
                 locate(&parts(self.table, self.origin), row).unwrap_or((self.origin.into(), row));
-            let what = format!(
+            let problem = format!(
                 "row {row}, column {name:?}: expected {expected}, found {found}; correct the row, \
                  or leave such rows out with --on-error skip"
             );
-            return Err(Error::input(path, what));
+            return Err(Error::input(path, problem));
         }
         if self.rejected.len() <= at {
             self.rejected.resize(at + 1, false);
@@ -240,8 +240,9 @@ pub(crate) fn weights(
             Ok(())
         })?,
         other => {
-            let what = format!("column {:?} has type {other}, which holds no weights", wanted.name);
-            return Err(Error::input(judge.origin, what));
+            let problem =
+                format!("column {:?} has type {other}, which holds no weights", wanted.name);
+            return Err(Error::input(judge.origin, problem));
         }
     }
     for (at, weight) in out.iter_mut().enumerate() {

@@ -75,10 +75,10 @@ impl ArrowEdges {
         let find = |name: &str| -> Result<Wanted> {
             let Ok(index) = schema.index_of(name) else {
                 let names = schema.fields().iter().map(|field| field.name().clone()).collect();
-                let what = format!("there is no column {name:?}; it has {}", columns(&schema));
+                let problem = format!("there is no column {name:?}; it has {}", columns(&schema));
                 return Err(Error::NoColumn {
                     path: origin.into(),
-                    what,
+                    problem,
                     column: name.into(),
                     names,
                 });
@@ -94,21 +94,21 @@ impl ArrowEdges {
         let weight = weight.map(find).transpose().map_err(Failure::from)?;
         for wanted in [&source, &target] {
             if !is_text(&wanted.data_type) && !wanted.data_type.is_integer() {
-                let what = format!(
+                let problem = format!(
                     "column {:?} has type {}, which has no integer ids",
                     wanted.name, wanted.data_type
                 );
-                return Err(Failure::from(Error::input(origin, what)).into());
+                return Err(Failure::from(Error::input(origin, problem)).into());
             }
         }
         if let Some(wanted) =
             weight.as_ref().filter(|w| !is_text(&w.data_type) && !w.data_type.is_numeric())
         {
-            let what = format!(
+            let problem = format!(
                 "column {:?} has type {}, which holds no weights",
                 wanted.name, wanted.data_type
             );
-            return Err(Failure::from(Error::input(origin, what)).into());
+            return Err(Failure::from(Error::input(origin, problem)).into());
         }
         let declaration = declaration(&schema, origin).map_err(Failure::from)?;
         let has_vertex_rows = declaration.is_some_and(|said| said.listed() > 0);
@@ -199,12 +199,12 @@ fn declaration(schema: &Schema, origin: &Path) -> Result<Option<Declaration>> {
     };
     let said = Declaration::parse(text).map_err(|damage| {
         let expected = damage.expected;
-        let what = format!(
+        let problem = format!(
             "the key `{KEY}` of its schema declares a graph and is damaged: expected {expected} at \
              byte {}, found {text:?}; export the graph again, or remove the key",
             damage.at
         );
-        Error::input(origin, what)
+        Error::input(origin, problem)
     })?;
     Ok(Some(said))
 }
@@ -315,7 +315,7 @@ impl EdgeStream for ArrowEdges {
             // declarations.
             return Ok(Some(said.vertices).filter(|_| self.inputs().len() == 1));
         }
-        let what = format!(
+        let problem = format!(
             "the key `{KEY}` of its schema declares {} edges and {} vertices without edges, and \
              there are {} and {}; the file was cut or changed: export the graph again, or remove \
              the key",
@@ -324,7 +324,7 @@ impl EdgeStream for ArrowEdges {
             self.edge_rows,
             self.vertex_rows
         );
-        Err(Error::input(&self.origin, what))
+        Err(Error::input(&self.origin, problem))
     }
 
     fn name(&self) -> &Path {

@@ -109,10 +109,10 @@ impl<B: Batches> Iterator for Guarded<B> {
             return None;
         }
         let read = catch_unwind(AssertUnwindSafe(|| self.batches.read())).unwrap_or_else(|_| {
-            let what =
+            let problem =
                 "BrimfulError: an internal error while a stream was read; please report it, with \
                  the command";
-            Err(ArrowError::ExternalError(what.into()))
+            Err(ArrowError::ExternalError(problem.into()))
         });
         self.failed = read.is_err();
         read.transpose()

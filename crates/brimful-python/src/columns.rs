@@ -31,11 +31,11 @@ impl TryFrom<Wanted> for ColumnChoice {
                 .ok()
                 .filter(|byte| byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n'));
             byte.ok_or_else(|| {
-                let what = format!(
+                let problem = format!(
                     "the delimiter must be an ASCII character other than a quote or line end, not \
                      {c:?}"
                 );
-                Failure::from(GraphError::Usage(what))
+                Failure::from(GraphError::Usage(problem))
             })
         };
         let delimiter = delimiter.map(byte).transpose()?;

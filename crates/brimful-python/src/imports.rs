@@ -49,9 +49,9 @@ pub(crate) fn input_of<'i>(format: &str, paths: Vec<PathBuf>) -> Result<Input<'i
         "webgraph" => match <[PathBuf; 1]>::try_from(paths) {
             Ok([path]) => Input::WebGraph(path),
             Err(_) => {
-                let what = "a graph in the format webgraph is imported by itself; import the \
-                            others separately";
-                return Err(GraphError::Usage(what.into()).into());
+                let problem = "a graph in the format webgraph is imported by itself; import the \
+                               others separately";
+                return Err(GraphError::Usage(problem.into()).into());
             }
         },
         _ => match TextFormat::from_name(format) {
@@ -289,12 +289,12 @@ pub(crate) fn import_stream<'py>(
 pub(crate) fn join_declarations(first: &str, second: &str) -> PyResult<Option<String>> {
     let parse = |text: &str| {
         Declaration::parse(text).map_err(|damage| {
-            let what = format!(
+            let problem = format!(
                 "a schema declares a graph and is damaged: expected {} at byte {}, found {text:?}; \
                  export the graph again",
                 damage.expected, damage.at
             );
-            Failure::from(GraphError::input("the table", what))
+            Failure::from(GraphError::input("the table", problem))
         })
     };
     Ok(parse(first)?.join(&parse(second)?).map(|joined| joined.to_string()))
@@ -317,9 +317,9 @@ fn id_bits(ids: &[i128]) -> Result<Vec<u64>, Failure> {
     let bits = |id: &i128| {
         let signed = i64::try_from(*id).map(i64::cast_unsigned);
         signed.or_else(|_| u64::try_from(*id)).map_err(|_| {
-            let what =
+            let problem =
                 format!("{id} is not a vertex id; ids must be integers between -2^63 and 2^64-1");
-            GraphError::Usage(what).into()
+            GraphError::Usage(problem).into()
         })
     };
     ids.iter().map(bits).collect()
@@ -365,11 +365,11 @@ fn kind(name: &str, params: &Bound<'_, PyDict>, undirected: bool) -> PyResult<Ki
             undirected,
         },
         _ => {
-            let what = format!(
+            let problem = format!(
                 "there is no generator {name:?}; choose from: rmat, lognormal, chain, ring, star, \
                  grid, mesh, watts-strogatz, erdos-renyi"
             );
-            return Err(Failure::from(GraphError::Usage(what)).into());
+            return Err(Failure::from(GraphError::Usage(problem)).into());
         }
     })
 }

@@ -271,8 +271,9 @@ fn run_words<const WORDS: usize>(
             run_shape::<Union<ANY, WORDS>, WORDS>(description, graph, request, resources)
         }
         (combiner, _) => {
-            let what = format!("the combiner {combiner:?} does not fit the signals of the program");
-            Err(Error::Usage(what).into())
+            let problem =
+                format!("the combiner {combiner:?} does not fit the signals of the program");
+            Err(Error::Usage(problem).into())
         }
     }
 }

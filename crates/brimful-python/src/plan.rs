@@ -171,15 +171,16 @@ impl Machine {
     fn bandwidths(&self, py: Python<'_>, limits: Limits) -> PyResult<Bandwidths> {
         let bandwidth = |value: Option<f64>, name: &str| match value {
             Some(value) if !(value.is_finite() && value > 0.0) => {
-                let what = format!("{name} must be a number of GB/s above 0, not {value}");
-                Err(Failure::from(EngineError::Usage(what)))
+                let problem = format!("{name} must be a number of GB/s above 0, not {value}");
+                Err(Failure::from(EngineError::Usage(problem)))
             }
             other => Ok(other.map(|gigabytes| gigabytes * 1e9)),
         };
         let (memory, disk) = (bandwidth(self.memory, "memory")?, bandwidth(self.disk, "disk")?);
         if !(self.network.is_finite() && self.network > 0.0) {
-            let what = format!("network must be a number of Gbit/s above 0, not {}", self.network);
-            return Err(Failure::from(EngineError::Usage(what)).into());
+            let problem =
+                format!("network must be a number of Gbit/s above 0, not {}", self.network);
+            return Err(Failure::from(EngineError::Usage(problem)).into());
         }
         let network = self.network * 1e9 / 8.0;
         if let (Some(memory), Some(disk)) = (memory, disk) {
@@ -231,7 +232,7 @@ impl Given {
 
     fn sizes(&self, weighted: bool) -> Result<Sizes, Failure> {
         let Self { vertices, edges, undirected, bytes_per_edge, reverse, .. } = *self;
-        let what = if vertices > MOST || edges > MOST {
+        let problem = if vertices > MOST || edges > MOST {
             format!("vertices and edges must be at most 2^44, not {}", vertices.max(edges))
         } else if bytes_per_edge.is_some_and(|bytes| !(0.05..=16.0).contains(&bytes)) {
             "bytes_per_edge must be between 0.05 and 16; brimful info shows that of a similar graph"
@@ -241,7 +242,7 @@ impl Given {
         } else {
             return Ok(Sizes { vertices, edges, undirected, weighted, reverse, bytes_per_edge });
         };
-        Err(EngineError::Usage(what).into())
+        Err(EngineError::Usage(problem).into())
     }
 }
 
@@ -273,9 +274,9 @@ pub(crate) fn plan<'py>(
         (Some(graph), _) => Subject::Graph(graph),
         (None, Some(sizes)) => Subject::Sizes(sizes.sizes(request.weighted)?),
         (None, None) => {
-            let what = "a plan needs a graph, or its numbers of vertices and edges: give \
-                        --vertices and --edges";
-            return Err(Failure::from(EngineError::Usage(what.into())).into());
+            let problem = "a plan needs a graph, or its numbers of vertices and edges: give \
+                           --vertices and --edges";
+            return Err(Failure::from(EngineError::Usage(problem.into())).into());
         }
     };
     let library = library_bytes(asked.store.opener.as_ref())?;

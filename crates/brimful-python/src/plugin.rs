@@ -51,7 +51,7 @@ pub(crate) fn schemes(opener: Option<&Py<PyAny>>) -> PyResult<Arc<Schemes>> {
     Ok(Arc::new(Schemes::default().with(&name, &form, place, open)))
 }
 
-/// Bytes of memory that the library of the store of `opener` takes besides the share of a partition.
+/// Bytes of memory that the library of `opener`'s store takes besides the shares of partitions.
 pub(crate) fn library_bytes(opener: Option<&Py<PyAny>>) -> PyResult<u64> {
     let Some(opener) = opener else { return Ok(0) };
     Python::attach(|py| opener.bind(py).getattr("library_bytes")?.extract())
@@ -94,8 +94,8 @@ impl PythonStore {
             .map_err(|error| plugin_error(&self.name, error))
     }
 
-    fn wrong(&self, method: &str, what: String) -> Error {
-        Error::Usage(format!("{method} of the store {} {what}", self.name))
+    fn wrong(&self, method: &str, problem: String) -> Error {
+        Error::Usage(format!("{method} of the store {} {problem}", self.name))
     }
 }
 
@@ -135,8 +135,8 @@ impl BulkStore for PythonStore {
             store.call_method1("load", (batch,))?.extract()
         })?;
         if skipped > pairs.len() as u64 {
-            let what = format!("skipped {skipped} of {} records", pairs.len());
-            return Err(self.wrong("load", what));
+            let problem = format!("skipped {skipped} of {} records", pairs.len());
+            return Err(self.wrong("load", problem));
         }
         Ok(skipped)
     }
@@ -158,8 +158,8 @@ impl BulkStore for PythonStore {
             Ok(records.len())
         })?;
         if count != keys.len() {
-            let what = format!("returned {count} records for {} keys", keys.len());
-            return Err(self.wrong("get_many", what));
+            let problem = format!("returned {count} records for {} keys", keys.len());
+            return Err(self.wrong("get_many", problem));
         }
         visited
     }

@@ -149,8 +149,8 @@ pub(crate) fn run_program(
         sharing: share.map(|(share, steps)| Sharing::new(py, &share, steps)),
     };
     if max_supersteps.is_some() && mode == "async" {
-        let what = "the asynchronous mode has no supersteps to limit; leave max_supersteps= out";
-        return Err(Failure::from(Error::Usage(what.into())).into());
+        let problem = "the asynchronous mode has no supersteps to limit; leave max_supersteps= out";
+        return Err(Failure::from(Error::Usage(problem.into())).into());
     }
     // One thread makes all calls: only one at a time can have the interpreter.
     let limits = call::Limits { threads: Some(1), budget, process_budget, reserve_bytes: 0 };

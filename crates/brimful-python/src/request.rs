@@ -47,8 +47,8 @@ pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
         _ if word == usual => Ok(false),
         _ if word == other => Ok(true),
         _ => {
-            let what = format!("there is no {option} {word:?}; choose {usual} or {other}");
-            Err(Failure::from(EngineError::Usage(what)))
+            let problem = format!("there is no {option} {word:?}; choose {usual} or {other}");
+            Err(Failure::from(EngineError::Usage(problem)))
         }
     };
     Ok(Request {
@@ -83,8 +83,9 @@ pub(crate) fn checkpoint_options(
         return Ok(Some(CheckpointOptions { every, resume, ..CheckpointOptions::new(folder) }));
     }
     if folder.is_some() {
-        let what = "--checkpoint-dir does nothing alone: give --checkpoint-every, --resume or both";
-        return Err(EngineError::Usage(what.into()).into());
+        let problem =
+            "--checkpoint-dir does nothing alone: give --checkpoint-every, --resume or both";
+        return Err(EngineError::Usage(problem.into()).into());
     }
     Ok(None)
 }

@@ -42,8 +42,8 @@ impl NewTable {
     /// its end.
     fn publish(&mut self, py: Python<'_>, footer_bytes: u64) -> PyResult<()> {
         let Some(table) = self.table.take() else {
-            let what = "the table is closed; start a new one".to_owned();
-            return Err(Failure::from(GraphError::Usage(what)).into());
+            let problem = "the table is closed; start a new one".to_owned();
+            return Err(Failure::from(GraphError::Usage(problem)).into());
         };
         with_job(py, None, |job| Ok(table.publish(footer_bytes, job)?))
     }

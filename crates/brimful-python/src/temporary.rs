@@ -61,8 +61,8 @@ impl PartialFile {
     /// Makes the output durable under its final name.
     fn publish(&mut self, py: Python<'_>) -> PyResult<()> {
         let Some(file) = self.file.take() else {
-            let what = "the output is closed; start a new one".to_owned();
-            return Err(Failure::from(GraphError::Usage(what)).into());
+            let problem = "the output is closed; start a new one".to_owned();
+            return Err(Failure::from(GraphError::Usage(problem)).into());
         };
         Ok(py.detach(|| file.publish()).map_err(Failure::from)?)
     }

@@ -102,9 +102,9 @@ impl<T: Pod> ArrayFile<T> {
             || bytes != len.saturating_mul(size_of::<T>() as u64)
             || blocks != len.div_ceil(per_block::<T>() as u64)
         {
-            let what =
+            let problem =
                 format!("expected {len} records of {} bytes, found {bytes} bytes", size_of::<T>());
-            return Err(Error::corrupt(file.path(), 0, what));
+            return Err(Error::corrupt(file.path(), 0, problem));
         }
         Ok(Self { file, len, record: PhantomData })
     }

@@ -349,8 +349,9 @@ impl Saved {
             let block = first + index;
             fill(index, buffers, &|window, buffer| {
                 if file.entries().get(block).is_none_or(|entry| entry.len != window.len() as u64) {
-                    let what = format!("block {block} is not the {} bytes expected", window.len());
-                    return Err(Error::corrupt(file.path(), 0, what));
+                    let problem =
+                        format!("block {block} is not the {} bytes expected", window.len());
+                    return Err(Error::corrupt(file.path(), 0, problem));
                 }
                 file.read_block(block, buffer)?;
                 window.copy_from_slice(buffer.bytes());
@@ -425,11 +426,11 @@ fn refuse_others(folder: &dyn Folder) -> Result<()> {
             || number_of_arrays(name).is_some()
     };
     let Some(other) = list(folder)?.into_iter().find(|name| !is_ours(name)) else { return Ok(()) };
-    let what = format!(
+    let problem = format!(
         "it contains {other}, which is not a checkpoint; name a folder for the checkpoints of this \
          run alone"
     );
-    Err(Error::io(folder.path(), "keep checkpoints in", std::io::Error::new(InvalidInput, what)))
+    Err(Error::io(folder.path(), "keep checkpoints in", std::io::Error::new(InvalidInput, problem)))
 }
 
 /// The number in the name of a file of arrays.
@@ -489,8 +490,8 @@ fn read_whole(
     let (seal, payload) = read_manifest(folder, number, traffic)?;
     let file = SealedFile::open(folder, &arrays(number), Kind::Arrays, 0, traffic)?;
     if file.seal() != seal {
-        let what = "it is intact, but not the file that the manifest names";
-        return Err(Error::corrupt(file.path(), 0, what));
+        let problem = "it is intact, but not the file that the manifest names";
+        return Err(Error::corrupt(file.path(), 0, problem));
     }
     Ok((payload, file))
 }
@@ -510,7 +511,9 @@ fn with_remedy(error: Error) -> Error {
         Error::Io { path, source, .. } if source.kind() == NotFound => {
             Error::corrupt_checkpoint(path, 0, "the file is missing")
         }
-        Error::Corrupt { path, offset, what, .. } => Error::corrupt_checkpoint(path, offset, what),
+        Error::Corrupt { path, offset, problem, .. } => {
+            Error::corrupt_checkpoint(path, offset, problem)
+        }
         error => error,
     }
 }

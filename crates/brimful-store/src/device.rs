@@ -216,10 +216,10 @@ impl FileDevice {
         let limit = open_files_limit();
         if OPEN_FILES.fetch_add(1, Ordering::Relaxed) >= limit {
             OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
-            let what = format!(
+            let problem = format!(
                 "more than {limit} files are open at once; close some, or raise `ulimit -n`"
             );
-            return Err(io::Error::other(what));
+            return Err(io::Error::other(problem));
         }
         let opened = options.open(path).and_then(|file| match file.metadata()?.is_file() {
             true => Ok(file),

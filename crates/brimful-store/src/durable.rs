@@ -224,9 +224,9 @@ impl PageFile {
             StoreFile::open_to_change(folder, purpose.name, traffic)?.counted_as(Content::Records);
         let length = file.len()?;
         if length < ROOTS_BYTES / 2 {
-            let what =
+            let problem =
                 format!("the file is {length} bytes long, shorter than its root; it was cut");
-            return Err(Error::corrupt_pages(file.path(), length, what));
+            return Err(Error::corrupt_pages(file.path(), length, problem));
         }
         let mut copies = vec![0; ROOTS_BYTES as usize];
         // After a crash just after the first sync the second root may be missing.
@@ -234,9 +234,9 @@ impl PageFile {
         file.read_exact_at(&mut copies[..there], 0)?;
         let (root, both) = Root::choose(&copies, file.path())?;
         if root.kind != purpose.kind {
-            let what =
+            let problem =
                 format!("expected a collection of kind {}, found kind {}", purpose.kind, root.kind);
-            return Err(Error::corrupt_pages(file.path(), 12, what));
+            return Err(Error::corrupt_pages(file.path(), 12, problem));
         }
         let purpose = Purpose { page_bytes: root.page_bytes as usize, ..purpose.clone() };
         let (table, slots) = commit::read_table(&file, &root, length, memory.bytes())?;

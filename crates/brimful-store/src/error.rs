@@ -43,14 +43,14 @@ pub enum Error {
         source: io::Error,
     },
     /// Bytes fail their checksum or contradict their own structure.
-    #[error("{} is corrupt at byte {offset}: {what}; {remedy}", path.display())]
+    #[error("{} is corrupt at byte {offset}: {problem}; {remedy}", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
         /// Offset in bytes of the part that failed.
         offset: u64,
         /// Expected against found.
-        what: String,
+        problem: String,
         /// Remedy for the user.
         remedy: &'static str,
     },
@@ -124,25 +124,29 @@ impl Error {
     }
 
     /// A corruption at `offset` of `path`.
-    pub fn corrupt(path: impl Into<PathBuf>, offset: u64, what: impl Into<String>) -> Self {
+    pub fn corrupt(path: impl Into<PathBuf>, offset: u64, problem: impl Into<String>) -> Self {
         let remedy = "restore it from a copy or import the graph again";
-        Self::Corrupt { path: path.into(), offset, what: what.into(), remedy }
+        Self::Corrupt { path: path.into(), offset, problem: problem.into(), remedy }
     }
 
     /// Like [`Error::corrupt`], for the pages of a collection, which cannot be imported again.
-    pub fn corrupt_pages(path: impl Into<PathBuf>, offset: u64, what: impl Into<String>) -> Self {
+    pub fn corrupt_pages(
+        path: impl Into<PathBuf>,
+        offset: u64,
+        problem: impl Into<String>,
+    ) -> Self {
         let remedy = "restore the collection from a copy or fill it again";
-        Self::Corrupt { path: path.into(), offset, what: what.into(), remedy }
+        Self::Corrupt { path: path.into(), offset, problem: problem.into(), remedy }
     }
 
     /// Like [`Error::corrupt`], for a checkpoint: the run can start again without it.
     pub fn corrupt_checkpoint(
         path: impl Into<PathBuf>,
         offset: u64,
-        what: impl Into<String>,
+        problem: impl Into<String>,
     ) -> Self {
         let remedy = "remove the checkpoints and start the run from the beginning";
-        Self::Corrupt { path: path.into(), offset, what: what.into(), remedy }
+        Self::Corrupt { path: path.into(), offset, problem: problem.into(), remedy }
     }
 
     /// True if the path to open does not exist.

@@ -141,8 +141,8 @@ pub fn make_folder(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(e) if e.kind() == AlreadyExists && path.is_dir() => Ok(()),
         Err(e) if e.kind() == AlreadyExists => {
-            let what = io::Error::new(NotADirectory, "it is a file, not a folder");
-            Err(Error::io(path, "open", what))
+            let problem = io::Error::new(NotADirectory, "it is a file, not a folder");
+            Err(Error::io(path, "open", problem))
         }
         Err(e) => Err(Error::io(path, "create", e)),
         Ok(()) => {

@@ -101,8 +101,8 @@ impl StoreFile {
         while done < buffer.len() {
             match self.device.read_at(&mut buffer[done..], offset + done as u64) {
                 Ok(0) => {
-                    let what = format!("the file ends {} bytes too early", buffer.len() - done);
-                    return Err(Error::corrupt(&self.path, offset + done as u64, what));
+                    let problem = format!("the file ends {} bytes too early", buffer.len() - done);
+                    return Err(Error::corrupt(&self.path, offset + done as u64, problem));
                 }
                 Ok(n) => done += n,
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}

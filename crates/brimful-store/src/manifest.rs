@@ -37,8 +37,8 @@ pub fn read(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<(u64, Vec<u8>
     let (number, sum) = read_pointer(folder, traffic)?;
     let payload = read_one(folder, &name(number), Kind::Manifest, traffic)?;
     if crate::checksum(payload.bytes()) != sum {
-        let what = "the manifest is not the one that `current` names";
-        return Err(Error::corrupt(folder.path().join(name(number)), 64, what));
+        let problem = "the manifest is not the one that `current` names";
+        return Err(Error::corrupt(folder.path().join(name(number)), 64, problem));
     }
     Ok((number, payload.bytes().to_vec()))
 }

@@ -181,12 +181,12 @@ impl RawHeader {
             ));
         }
         if self.u32(12) != kind as u32 {
-            let what = format!(
+            let problem = format!(
                 "expected a file of kind {} ({kind:?}), found kind {}",
                 kind as u32,
                 self.u32(12)
             );
-            return Err(Error::corrupt(path, 12, what));
+            return Err(Error::corrupt(path, 12, problem));
         }
         Ok(Header {
             table_offset: self.u64(16),
@@ -389,20 +389,20 @@ impl SealedFile {
         meta_bytes: usize,
     ) -> Result<Vec<u8>> {
         if header.meta_bytes as usize != meta_bytes {
-            let what = format!(
+            let problem = format!(
                 "expected {meta_bytes} bytes of metadata per block, found {}",
                 header.meta_bytes
             );
-            return Err(Error::corrupt(file.path(), 40, what));
+            return Err(Error::corrupt(file.path(), 40, problem));
         }
         let table_bytes = header.blocks.checked_mul((ENTRY_BYTES + meta_bytes) as u64);
         let end = table_bytes.and_then(|bytes| header.table_offset.checked_add(bytes));
         if end != Some(length) {
-            let what = format!(
+            let problem = format!(
                 "the file is {length} bytes long, which is not where its table ends; it was cut or \
                  extended"
             );
-            return Err(Error::corrupt(file.path(), header.table_offset, what));
+            return Err(Error::corrupt(file.path(), header.table_offset, problem));
         }
         let mut table = vec![0; (length - header.table_offset) as usize];
         file.read_exact_at(&mut table, header.table_offset)?;
@@ -525,8 +525,8 @@ impl SealedFile {
     }
 
     /// An error that names block `index` of this file.
-    pub fn corrupt(&self, index: usize, what: impl Into<String>) -> Error {
-        Error::corrupt(self.file.path(), self.entries[index].offset, what)
+    pub fn corrupt(&self, index: usize, problem: impl Into<String>) -> Error {
+        Error::corrupt(self.file.path(), self.entries[index].offset, problem)
     }
 
     /// Verifies every byte: blocks by checksum, padding by value.

@@ -56,8 +56,8 @@ impl Whole {
         let file = StoreFile::open(folder, name, traffic)?;
         let bytes = file.len()?;
         if bytes != self.bytes {
-            let what = format!("expected {} bytes, found {bytes}", self.bytes);
-            return Err(Error::corrupt(file.path(), bytes.min(self.bytes), what));
+            let problem = format!("expected {} bytes, found {bytes}", self.bytes);
+            return Err(Error::corrupt(file.path(), bytes.min(self.bytes), problem));
         }
         if tail_checksum(&file, bytes, self.tail_bytes)? != self.tail_checksum {
             let at = bytes - self.tail_bytes;
@@ -88,8 +88,8 @@ impl Whole {
 
 fn tail_checksum(file: &StoreFile, bytes: u64, tail_bytes: u64) -> Result<u64> {
     if tail_bytes > bytes.min(MAX_TAIL_BYTES) {
-        let what = format!("a tail of {tail_bytes} bytes cannot be in a file of {bytes}");
-        return Err(Error::corrupt(file.path(), 0, what));
+        let problem = format!("a tail of {tail_bytes} bytes cannot be in a file of {bytes}");
+        return Err(Error::corrupt(file.path(), 0, problem));
     }
     let mut tail = vec![0; tail_bytes as usize];
     file.read_exact_at(&mut tail, bytes - tail_bytes)?;

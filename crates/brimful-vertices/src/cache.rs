@@ -81,8 +81,8 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy<V>> Cache<T, V, P> {
     /// [`Error::Usage`] for a capacity of 0.
     pub fn new(store: T, capacity: usize, policy: P, memory: CacheMemory<'_>) -> Result<Self> {
         if capacity == 0 {
-            let what = "the cache size must be at least 1";
-            return Err(Error::Usage(what.to_owned()));
+            let problem = "the cache size must be at least 1";
+            return Err(Error::Usage(problem.to_owned()));
         }
         let free = memory.budget.free() / memory.partitions.max(1) as u64;
         Ok(Self {

@@ -54,19 +54,19 @@ pub fn samples() -> Vec<SampleVertex> {
 fn check_cases<T>(cases: &[Case<T>], make: &mut dyn FnMut() -> crate::Result<T>) -> Verdict {
     for (name, case) in cases {
         let mut store = call("making a store", make())?;
-        case(&mut store).map_err(|what| format!("{name}: {what}"))?;
+        case(&mut store).map_err(|problem| format!("{name}: {problem}"))?;
     }
     Ok(())
 }
 
 /// Returns the text of `what` as an error unless `holds`.
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
-    if holds { Ok(()) } else { Err(what()) }
+fn ensure(holds: bool, problem: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err(problem()) }
 }
 
 /// The value of a call that should succeed, or a sentence about its error.
-fn call<T>(what: &str, result: crate::Result<T>) -> Result<T, String> {
-    result.map_err(|error| format!("{what} failed: {error}"))
+fn call<T>(problem: &str, result: crate::Result<T>) -> Result<T, String> {
+    result.map_err(|error| format!("{problem} failed: {error}"))
 }
 
 /// Pseudo-random numbers with a fixed sequence (Marsaglia's xorshift).

@@ -17,7 +17,8 @@ pub enum Error {
     Collection(brimful_collections::Error),
     /// A vertex that its serializer refuses to write.
     #[error(
-        "the serializer {serializer} cannot write vertex {vertex}: {what}; use another serializer"
+        "the serializer {serializer} cannot write vertex {vertex}: {problem}; use another \
+         serializer"
     )]
     Unserializable {
         /// The serializer.
@@ -25,12 +26,12 @@ pub enum Error {
         /// The vertex.
         vertex: String,
         /// The message of the serializer.
-        what: String,
+        problem: String,
     },
     /// A record that its serializer cannot read.
     #[error(
-        "the record of vertex {vertex} is not in the form of the serializer {serializer}: {what}; \
-         open the store with the serializer that wrote it"
+        "the record of vertex {vertex} is not in the form of the serializer {serializer}: \
+         {problem}; open the store with the serializer that wrote it"
     )]
     Unreadable {
         /// The serializer.
@@ -38,7 +39,7 @@ pub enum Error {
         /// The vertex, or the bytes of its id if they are invalid.
         vertex: String,
         /// Expected against found.
-        what: String,
+        problem: String,
     },
     /// Bytes that are not a valid partition chunk.
     #[error(
@@ -78,18 +79,18 @@ impl Error {
     pub(crate) fn unserializable(
         serializer: String,
         vertex: impl std::fmt::Display,
-        what: String,
+        problem: String,
     ) -> Self {
-        Self::Unserializable { serializer, vertex: vertex.to_string(), what }
+        Self::Unserializable { serializer, vertex: vertex.to_string(), problem }
     }
 
     /// A record that a serializer cannot read.
     pub(crate) fn unreadable(
         serializer: String,
         vertex: impl std::fmt::Display,
-        what: String,
+        problem: String,
     ) -> Self {
-        Self::Unreadable { serializer, vertex: vertex.to_string(), what }
+        Self::Unreadable { serializer, vertex: vertex.to_string(), problem }
     }
 
     /// The name of the vertex in this error, if it has one.

@@ -91,7 +91,7 @@ impl<V: Stored, S: Serializer<V>> RecordLender<S, V> {
         let vertex =
             without.unwrap_or_else(|| self.serializer.decode(id, record, self.spare.take()));
         let mut vertex =
-            vertex.map_err(|what| Error::unreadable(self.serializer.name(), id, what))?;
+            vertex.map_err(|problem| Error::unreadable(self.serializer.name(), id, problem))?;
         let mark = self.marks.next();
         vertex.mark_edges(mark);
         let mut loan = Loan::new(&mut vertex);
@@ -126,16 +126,16 @@ impl<V: Stored, S: Serializer<V>> RecordLender<S, V> {
             None => self.serializer.encode(vertex, out),
         };
         self.writes += 1;
-        written.map_err(|what| self.unserializable(vertex, what))
+        written.map_err(|problem| self.unserializable(vertex, problem))
     }
 
     fn encode(&mut self, vertex: &V, out: &mut Vec<u8>) -> Result<()> {
         self.writes += 1;
-        self.serializer.encode(vertex, out).map_err(|what| self.unserializable(vertex, what))
+        self.serializer.encode(vertex, out).map_err(|problem| self.unserializable(vertex, problem))
     }
 
-    fn unserializable(&self, vertex: &V, what: String) -> Error {
-        Error::unserializable(self.serializer.name(), vertex.id(), what)
+    fn unserializable(&self, vertex: &V, problem: String) -> Error {
+        Error::unserializable(self.serializer.name(), vertex.id(), problem)
     }
 }
 

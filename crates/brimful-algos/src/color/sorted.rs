@@ -132,8 +132,8 @@ impl<'r> Run<'r> {
     }
 
     fn contradiction(&self) -> StoreError {
-        let what = "the degrees of vertices contradict the edges";
-        StoreError::corrupt(self.graph.path(), 0, what)
+        let problem = "the degrees of vertices contradict the edges";
+        StoreError::corrupt(self.graph.path(), 0, problem)
     }
 
     /// An array of a number for each vertex with edges.

@@ -134,8 +134,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     spare_bytes(graph, indexes, extra, resources)?;
     let sources = sources_of(request, graph)?;
     if sources.len() > 1 {
-        let what = "diameter measures the component of one source; name one source";
-        return Err(Error::Usage(what.into()));
+        let problem = "diameter measures the component of one source; name one source";
+        return Err(Error::Usage(problem.into()));
     }
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let mut searching = Searching::new(graph, indexes, extra, resources)?;

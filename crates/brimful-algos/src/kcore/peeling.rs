@@ -94,9 +94,9 @@ impl Needs {
 
 /// The error if `Needs::of` returns `None`.
 pub(super) fn too_large() -> Error {
-    let what = "the method peeling supports fewer than 2^32 vertices, and neighbors of a vertex; \
-                use the method rounds";
-    Error::Usage(what.into())
+    let problem = "the method peeling supports fewer than 2^32 vertices, and neighbors of a \
+                   vertex; use the method rounds";
+    Error::Usage(problem.into())
 }
 
 /// The core number of every vertex with edges.
@@ -131,9 +131,9 @@ pub(super) fn cores(
     })?;
     if let Some(degree) = left.iter().find(|left| u64::from(**left) > extent.longest_list) {
         let longest = extent.longest_list;
-        let what =
+        let problem =
             format!("no vertex should have more than {longest} neighbors, but one has {degree}");
-        return Err(StoreError::corrupt(graph.path(), 0, what).into());
+        return Err(StoreError::corrupt(graph.path(), 0, problem).into());
     }
     let mut peeling = Peeling::new(left, (lists / ENTRY) as usize, STACK);
     let (mut scans, mut reading) = (1, begin.elapsed().as_secs_f64());
@@ -148,8 +148,8 @@ pub(super) fn cores(
             })
         })?;
         if !peeling.measure_lists() {
-            let what = "the edges changed while they were read";
-            return Err(StoreError::corrupt(graph.path(), 0, what).into());
+            let problem = "the edges changed while they were read";
+            return Err(StoreError::corrupt(graph.path(), 0, problem).into());
         }
         scans += 1;
         reading += begin.elapsed().as_secs_f64();

@@ -46,9 +46,9 @@ pub(super) fn bytes<L>(extent: &Extent, workers: usize) -> Option<(u64, u64)> {
 
 /// The error if `bytes` returns `None`.
 pub(super) fn too_large() -> Error {
-    let what =
+    let problem =
         "the method search supports fewer than 2^32 vertices and edges; use the method coloring";
-    Error::Usage(what.into())
+    Error::Usage(problem.into())
 }
 
 /// The label of every vertex with edges: the least offset of its component.

@@ -303,8 +303,8 @@ impl RecordBag {
         Ok(())
     }
 
-    pub(super) fn damaged(&self, id: u64, position: RecordPosition, what: &str) -> Error {
-        let what = format!("record {id} in page {}: {what}", position.page());
-        brimful_store::Error::corrupt(self.pages.path(), 0, what).into()
+    pub(super) fn damaged(&self, id: u64, position: RecordPosition, problem: &str) -> Error {
+        let problem = format!("record {id} in page {}: {problem}", position.page());
+        brimful_store::Error::corrupt(self.pages.path(), 0, problem).into()
     }
 }

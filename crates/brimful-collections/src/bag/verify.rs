@@ -17,7 +17,7 @@ impl RecordBag {
         let job = &self.options.resources.job;
         let read = self.pages.verify(job)?;
         let broken =
-            |what: String| Error::from(StoreError::corrupt_pages(self.pages.path(), 0, what));
+            |problem: String| Error::from(StoreError::corrupt_pages(self.pages.path(), 0, problem));
         let (mut removed, mut taken) = (0, 0);
         for id in 0..self.len() {
             job.check()?;

@@ -121,12 +121,12 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         let shards = Shards::new(graph, files, weighted, plan.pinned_bytes, &owned);
         let (lengths, longest) = measure(&shards, &owned, plan, graph, options, resources)?;
         if longest > extent.longest_list {
-            let what = format!(
+            let problem = format!(
                 "the manifest says that no vertex has more than {} neighbors, but one has \
                  {longest}",
                 extent.longest_list
             );
-            return Err(StoreError::corrupt(graph.path(), 0, what).into());
+            return Err(StoreError::corrupt(graph.path(), 0, problem).into());
         }
         let spill = match cut(&shards, &owned, &lengths, plan, resources)? {
             cuts if cuts.len() > owned.len() => {

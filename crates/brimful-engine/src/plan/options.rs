@@ -133,11 +133,11 @@ impl RunOptions {
     /// [`Error::Usage`] with the remedy.
     pub fn check_weights(&self, graph: &Graph) -> Result<()> {
         if self.weighted && !graph.description().weighted {
-            let what = format!(
+            let problem = format!(
                 "{} has no edge weights; import it with a weight column or run without --weighted",
                 graph.path().display()
             );
-            return Err(Error::Usage(what));
+            return Err(Error::Usage(problem));
         }
         Ok(())
     }
@@ -147,9 +147,9 @@ impl RunOptions {
     pub(crate) fn check_index(&self, graph: &Graph, indexes: &[Index]) -> Result<()> {
         let owns = self.share.as_ref().is_some_and(|share| share.index.is_some());
         if owns && indexes.iter().any(|index| graph.shards(*index).is_none()) {
-            let what = "a worker finds no reverse index here; make it with 'brimful index GRAPH \
-                        reverse' in a folder that all nodes share";
-            return Err(brimful_graph::Error::input(graph.path(), what).into());
+            let problem = "a worker finds no reverse index here; make it with 'brimful index GRAPH \
+                           reverse' in a folder that all nodes share";
+            return Err(brimful_graph::Error::input(graph.path(), problem).into());
         }
         Ok(())
     }
@@ -172,9 +172,9 @@ impl RunOptions {
             self.check_divided()?;
         }
         if settles && self.max_supersteps != u64::MAX {
-            let what = "a limit of supersteps does not apply to a program that settles: their \
-                        number depends on the budget; leave it out";
-            return Err(Error::Usage(what.into()));
+            let problem = "a limit of supersteps does not apply to a program that settles: their \
+                           number depends on the budget; leave it out";
+            return Err(Error::Usage(problem.into()));
         }
         Ok(())
     }
@@ -191,14 +191,14 @@ impl RunOptions {
             ));
         }
         if self.asynchronous {
-            let what = "a run on a cluster needs synchronous supersteps; use --mode sync";
-            return Err(Error::Usage(what.into()));
+            let problem = "a run on a cluster needs synchronous supersteps; use --mode sync";
+            return Err(Error::Usage(problem.into()));
         }
         let every = self.checkpoints.as_ref().and_then(|options| options.every.as_ref());
         if matches!(every, Some(Every::Time(_))) {
-            let what = "a run on a cluster makes checkpoints by the superstep, not by the second; \
-                        use --checkpoint-every K";
-            return Err(Error::Usage(what.into()));
+            let problem = "a run on a cluster makes checkpoints by the superstep, not by the \
+                           second; use --checkpoint-every K";
+            return Err(Error::Usage(problem.into()));
         }
         Ok(())
     }
@@ -226,21 +226,21 @@ impl RunOptions {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         if self.asynchronous && (!P::ASYNCHRONOUS || P::MODE == Mode::Delta) {
-            let what = "this program needs synchronous supersteps; use --mode sync";
-            return Err(Error::Usage(what.into()));
+            let problem = "this program needs synchronous supersteps; use --mode sync";
+            return Err(Error::Usage(problem.into()));
         }
         if self.share.is_some() {
             self.check_divided()?;
         }
         if P::MODE == Mode::Full && thresholds.iter().any(Option::is_some) {
-            let what = "this program signals everything in every superstep, so a threshold does \
-                        not apply; leave it out";
-            return Err(Error::Usage(what.into()));
+            let problem = "this program signals everything in every superstep, so a threshold does \
+                           not apply; leave it out";
+            return Err(Error::Usage(problem.into()));
         }
         if P::MODE == Mode::Delta && self.collect_threshold.is_some() {
-            let what = "this program signals increments, which must all be collected, so a collect \
-                        threshold does not apply; leave it out";
-            return Err(Error::Usage(what.into()));
+            let problem = "this program signals increments, which must all be collected, so a \
+                           collect threshold does not apply; leave it out";
+            return Err(Error::Usage(problem.into()));
         }
         Ok(())
     }

@@ -307,11 +307,11 @@ impl TopOfRows {
     /// [`Error::Usage`] for a last column of lists.
     pub fn new(table: Arc<RowTable>, count: u64) -> Result<Self> {
         if let Some((name, _)) = table.lists() {
-            let what = format!(
+            let problem = format!(
                 "the lists in the column {name} have no order, so the rows cannot be ranked; write \
                  the rows to a file"
             );
-            return Err(Error::Usage(what));
+            return Err(Error::Usage(problem));
         }
         Ok(Self { table, best: BestRows::new(count) })
     }

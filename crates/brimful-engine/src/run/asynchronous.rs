@@ -129,9 +129,9 @@ impl Asynchronous {
         if saved.ends != self.ends
             || lengths != [self.unreceived.len(), self.signalled.len(), self.received.len()]
         {
-            let what = "this run divides the graph into other blocks than the checkpoint; resume \
-                        with the memory budget and threads of the run that wrote it";
-            return Err(Error::Usage(what.into()));
+            let problem = "this run divides the graph into other blocks than the checkpoint; \
+                           resume with the memory budget and threads of the run that wrote it";
+            return Err(Error::Usage(problem.into()));
         }
         self.unreceived = saved.unreceived.into_iter().map(f64::from_bits).collect();
         (self.signalled, self.received, self.now) = (saved.signalled, saved.received, saved.now);

@@ -102,9 +102,9 @@ impl Adjacency {
         let (expected, visited) =
             (by_source.edges(), counted.iter().map(|(_, visited)| *visited).sum::<u64>());
         if visited != expected {
-            let what =
+            let problem =
                 format!("expected {expected} edges of the sources of segments, found {visited}");
-            return Err(StoreError::corrupt(graph.path(), 0, what).into());
+            return Err(StoreError::corrupt(graph.path(), 0, problem).into());
         }
         let mut edges = 0;
         for start in &mut starts[1..] {

@@ -6,21 +6,24 @@ use super::{Case, Files, cases, is_nightly, turn};
 
 /// A graph of `files` is refused when opened or by `verify`, and no run on it gives a different
 /// answer.
-fn assert_found(case: &Case, files: &Files, what: &str) {
+fn assert_found(case: &Case, files: &Files, problem: &str) {
     let name = case.name;
     let refused = |kind: ErrorKind, error: &dyn std::fmt::Display| {
-        assert!(matches!(kind, ErrorKind::Corrupt | ErrorKind::Input), "{name}: {what}: {error}");
+        assert!(
+            matches!(kind, ErrorKind::Corrupt | ErrorKind::Input),
+            "{name}: {problem}: {error}"
+        );
     };
-    match case.examine(files, what, case.enough()) {
+    match case.examine(files, problem, case.enough()) {
         Err(error) => refused(error.kind(), &error),
         Ok((verified, answers)) => {
             match verified {
                 Err(error) => refused(error.kind(), &error),
-                Ok(()) => panic!("{name}: {what}: not found"),
+                Ok(()) => panic!("{name}: {problem}: not found"),
             }
             for (answer, right) in answers.iter().zip(&case.answers) {
                 match answer {
-                    Ok(answer) => assert!(answer == right, "{name}: {what}: another answer"),
+                    Ok(answer) => assert!(answer == right, "{name}: {problem}: another answer"),
                     Err(error) => refused(error.kind(), error),
                 }
             }
@@ -29,13 +32,13 @@ fn assert_found(case: &Case, files: &Files, what: &str) {
 }
 
 /// Calls `check` with the files after `change` of `file`, unless nothing changed.
-fn with(case: &Case, file: &str, what: &str, change: impl FnOnce(&mut Vec<u8>)) -> usize {
+fn with(case: &Case, file: &str, problem: &str, change: impl FnOnce(&mut Vec<u8>)) -> usize {
     let mut files = case.files.clone();
     change(files.get_mut(file).unwrap());
     if files == case.files {
         return 0;
     }
-    assert_found(case, &files, &format!("{file}: {what}"));
+    assert_found(case, &files, &format!("{file}: {problem}"));
     1
 }
 

@@ -79,17 +79,17 @@ fn forge(bytes: &mut Vec<u8>, random: &mut Random) {
 }
 
 /// Runs on the graph end: nothing panics, and every error is one of its files.
-fn assert_ends(case: &Case, files: &Files, what: &str, most: usize) {
+fn assert_ends(case: &Case, files: &Files, problem: &str, most: usize) {
     let is_expected =
         |kind| matches!(kind, ErrorKind::Corrupt | ErrorKind::Input | ErrorKind::Budget);
-    match case.examine(files, what, most) {
-        Err(error) => assert!(is_expected(error.kind()), "{}: {what}: {error}", case.name),
+    match case.examine(files, problem, most) {
+        Err(error) => assert!(is_expected(error.kind()), "{}: {problem}: {error}", case.name),
         Ok((verified, answers)) => {
             if let Err(error) = verified {
-                assert!(is_expected(error.kind()), "{}: {what}: {error}", case.name);
+                assert!(is_expected(error.kind()), "{}: {problem}: {error}", case.name);
             }
             for error in answers.iter().filter_map(|answer| answer.as_ref().err()) {
-                assert!(is_expected(error.kind()), "{}: {what}: {error}", case.name);
+                assert!(is_expected(error.kind()), "{}: {problem}: {error}", case.name);
             }
         }
     }
@@ -178,12 +178,12 @@ fn forged_manifests_are_refused_or_read_within_their_memory() {
                 let forged = format!("{}{wrong}{}", &text[..start], &text[end..]);
                 let folder = FaultFolder::of(&base);
                 manifest::publish(&folder, number + 1, forged.as_bytes(), &Arc::default()).unwrap();
-                let what = format!(
+                let problem = format!(
                     "manifest with {wrong} at {start}: {}",
                     &forged[start.saturating_sub(30)..start]
                 );
                 // Intervals may be long; the budget has room for them.
-                assert_ends(case, &folder.files(), &what, BUDGET);
+                assert_ends(case, &folder.files(), &problem, BUDGET);
             }
         }
     }

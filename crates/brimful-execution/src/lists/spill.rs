@@ -271,12 +271,12 @@ impl SpilledRunReader {
     }
 
     /// The error of a file that another process has changed.
-    fn broken(&self, what: &str) -> crate::error::Error {
+    fn broken(&self, problem: &str) -> crate::error::Error {
         let at = self.read - (self.buffer.len() - self.at) as u64;
         StoreError::corrupt(
             self.run.file.file.path(),
             at,
-            format!("a run of spilled messages: {what}"),
+            format!("a run of spilled messages: {problem}"),
         )
         .into()
     }

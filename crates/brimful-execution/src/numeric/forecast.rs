@@ -148,8 +148,8 @@ impl BySize for Average<'_> {
         let mut serializer =
             named::<Vertex<u64, StateWords<S>, E, SignalWords<M>>>(self.serializer)?;
         let written = serializer.encode(&vertex, &mut record);
-        written.map_err(|what| {
-            crate::Error::Usage(format!("the serializer {}: {what}", self.serializer))
+        written.map_err(|problem| {
+            crate::Error::Usage(format!("the serializer {}: {problem}", self.serializer))
         })?;
         brimful_vertices::Field::write(vertex.id(), &mut key);
         let pieces = if size_of::<E>() == 0 { 1 } else { 2 };

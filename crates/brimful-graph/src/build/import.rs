@@ -277,8 +277,8 @@ impl Import<'_> {
         self.undirected |= seen.undirected && !self.options.directed;
         self.rejections = std::mem::take(&mut seen.rejections);
         if seen.edges == 0 && seen.declared.is_none() {
-            let what = "it contains no edges; `--vertices N` makes a graph without edges";
-            return Err(Error::input(&self.input, what));
+            let problem = "it contains no edges; `--vertices N` makes a graph without edges";
+            return Err(Error::input(&self.input, problem));
         }
         // Weights are computed from external ids, so this comes before ids are mapped.
         let hashed = Hashed(&*source);

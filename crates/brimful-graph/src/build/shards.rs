@@ -144,9 +144,10 @@ impl IndexWriter {
     /// the edges in messages.
     pub(crate) fn finish(self, applied: Applied, input: &Path) -> Result<Built> {
         if self.weights.is_some_and(WeightRange::any_infinite) {
-            let what = "the weights of equal edges add up to more than 64-bit floating point \
-                        holds; scale them down, or choose another of --duplicates keep, drop, min";
-            return Err(Error::input(input, what));
+            let problem = "the weights of equal edges add up to more than 64-bit floating point \
+                           holds; scale them down, or choose another of --duplicates keep, drop, \
+                           min";
+            return Err(Error::input(input, problem));
         }
         let (arcs, bytes) = self.shards.finish()?;
         Ok(Built { arcs, applied, weights: self.weights, bytes })

@@ -38,13 +38,13 @@ impl Files {
 /// Writes the three files; returns the number of edges.
 pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
     if exporting.options.compression.is_some() {
-        let what =
+        let problem =
             "graphalytics is three files that its tools read uncompressed; leave the suffix out";
-        return Err(Error::Usage(what.into()));
+        return Err(Error::Usage(problem.into()));
     }
     if exporting.graph.longest_name().is_some() {
-        let what = "ids of graphalytics are integers, and those of this graph are strings";
-        return Err(Error::Usage(format!("{what}; {OTHERS}")));
+        let problem = "ids of graphalytics are integers, and those of this graph are strings";
+        return Err(Error::Usage(format!("{problem}; {OTHERS}")));
     }
     let files = Files::of(exporting.path)?;
     let create = |path: &Path| Sink::create(path, exporting.options.overwrite, None);

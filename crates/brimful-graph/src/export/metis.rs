@@ -61,8 +61,8 @@ const MULTI_EDGE: &str = "METIS graphs have one edge between two vertices at mos
 const WEIGHT: &str =
     "METIS weights are whole numbers from 1 and this graph has others; mtx holds such weights";
 
-fn refuse<T>(what: &str) -> Result<T> {
-    Err(Error::Usage(format!("{what}, or {OTHERS}")))
+fn refuse<T>(problem: &str) -> Result<T> {
+    Err(Error::Usage(format!("{problem}, or {OTHERS}")))
 }
 
 fn write_lines<R: EdgeRecord>(

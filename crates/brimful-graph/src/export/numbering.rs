@@ -62,8 +62,8 @@ impl<'a> Numbering<'a> {
         match u64::try_from(id - self.offset) {
             Ok(number @ 1..) if number <= self.graph.vertices() => Ok(number),
             _ => {
-                let what = format!("the id {id} is beyond the first and the last");
-                Err(StoreError::corrupt(self.graph.path().join(IDS), 0, what).into())
+                let problem = format!("the id {id} is beyond the first and the last");
+                Err(StoreError::corrupt(self.graph.path().join(IDS), 0, problem).into())
             }
         }
     }

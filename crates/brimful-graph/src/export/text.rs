@@ -157,10 +157,10 @@ fn one_line(name: &str) -> Result<&str> {
     if !name.contains(['\n', '\r']) {
         return Ok(name);
     }
-    let what = format!(
+    let problem = format!(
         "the id {name:?} contains a line end, which an import from csv would not read back"
     );
-    Err(Error::Usage(format!("{what}; {OTHERS}")))
+    Err(Error::Usage(format!("{problem}; {OTHERS}")))
 }
 
 /// Returns the name, or an error if it is more than one word of an edge list or, as the `first`
@@ -180,8 +180,8 @@ fn one_word(name: &str, first: bool) -> Result<&str> {
 fn write_pairs(exporting: &Exporting<'_>) -> Result<u64> {
     let (graph, job) = (exporting.graph, &exporting.resources.job);
     if graph.longest_name().is_some() {
-        let what = "u32pairs hold integers, and the ids of this graph are strings";
-        return Err(Error::Usage(format!("{what}; {OTHERS}")));
+        let problem = "u32pairs hold integers, and the ids of this graph are strings";
+        return Err(Error::Usage(format!("{problem}; {OTHERS}")));
     }
     let mut out = exporting.sink()?;
     job.begin("export", graph.description().edges);
@@ -193,8 +193,8 @@ fn write_pairs(exporting: &Exporting<'_>) -> Result<u64> {
             batch.sources.iter().zip(&batch.targets).flat_map(|(source, target)| [*source, *target])
         {
             let Ok(id) = u32::try_from(graph.id_type().number(id)) else {
-                let what = "u32pairs hold ids from 0 to 2^32-1 only";
-                return Err(Error::Usage(format!("{what}; {OTHERS}")));
+                let problem = "u32pairs hold ids from 0 to 2^32-1 only";
+                return Err(Error::Usage(format!("{problem}; {OTHERS}")));
             };
             bytes.extend_from_slice(&id.to_le_bytes());
             if bytes.len() >= FLUSH_BYTES {

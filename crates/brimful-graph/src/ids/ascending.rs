@@ -166,8 +166,8 @@ impl AscendingFile {
             blocks.push(block);
         }
         if next != len {
-            let what = format!("expected {len} numbers, found {next}");
-            return Err(StoreError::corrupt(file.path(), 0, what).into());
+            let problem = format!("expected {len} numbers, found {next}");
+            return Err(StoreError::corrupt(file.path(), 0, problem).into());
         }
         Ok(Self { file, blocks, stretches, len })
     }

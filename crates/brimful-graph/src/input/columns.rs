@@ -134,7 +134,7 @@ pub enum Doubt {
     /// The input lacks a column that the user names.
     NoColumn {
         /// The sentence.
-        what: String,
+        problem: String,
         /// The name of the missing column.
         column: String,
         /// The names of the input's columns; empty if they have only numbers.
@@ -146,10 +146,10 @@ impl Doubt {
     /// The error for the input at `path`.
     pub fn error(self, path: &Path) -> Error {
         match self {
-            Self::Unsaid(what) => Error::Usage(format!("{}: {what}", path.display())),
-            Self::Unfit(what) => Error::input(path, what),
-            Self::NoColumn { what, column, names } => {
-                Error::NoColumn { path: path.into(), what, column, names }
+            Self::Unsaid(problem) => Error::Usage(format!("{}: {problem}", path.display())),
+            Self::Unfit(problem) => Error::input(path, problem),
+            Self::NoColumn { problem, column, names } => {
+                Error::NoColumn { path: path.into(), problem, column, names }
             }
         }
     }
@@ -181,9 +181,9 @@ impl ColumnChoice {
         let chosen = [&self.source, &self.target, &self.weight];
         let named = chosen.into_iter().flatten().any(|column| number(column).is_none());
         if named && first.iter().all(|field| is_number(field)) {
-            let what =
+            let problem =
                 "its first line has numbers instead of column names; number the columns from 1";
-            return Err(Doubt::Unsaid(what.into()));
+            return Err(Doubt::Unsaid(problem.into()));
         }
         if named || !pairs(first).is_empty() {
             return Ok((self.roles(first, true)?, true));
@@ -208,8 +208,9 @@ impl ColumnChoice {
     /// row. Columns that the user names come first, then columns whose names tell their roles; the
     /// others are taken in order.
     fn roles(&self, names: &[String], header: bool) -> Result<Roles, Doubt> {
-        let doubt =
-            |what: &str| Doubt::Unsaid(format!("{what}; {}", describe_columns(names, header)));
+        let doubt = |problem: &str| {
+            Doubt::Unsaid(format!("{problem}; {}", describe_columns(names, header)))
+        };
         let [mut source, mut target, mut weight] = self.chosen(names, header)?;
         let mut certain = source.is_some() && target.is_some();
         if header && source.is_none() && target.is_none() {
@@ -299,14 +300,14 @@ fn find(names: &[String], column: &str, header: bool) -> Result<usize, Doubt> {
     }
     let at = number(column).and_then(|number| number.checked_sub(1)).filter(|&at| at < names.len());
     at.ok_or_else(|| {
-        let what =
+        let problem =
             format!("it has no column '{}'; {}", shown(column), describe_columns(names, header));
         // Longer names, and names with control characters, are not suggested for a misspelled one.
         let is_plain =
             |name: &&String| name.len() <= NAME_BYTES && !name.contains(char::is_control);
         let names =
             if header { names.iter().filter(is_plain).cloned().collect() } else { Vec::new() };
-        Doubt::NoColumn { what, column: column.into(), names }
+        Doubt::NoColumn { problem, column: column.into(), names }
     })
 }
 
@@ -327,13 +328,13 @@ fn describe_columns(names: &[String], header: bool) -> String {
         return "it has no columns".into();
     }
     let values = listed(names.iter().map(String::as_str));
-    let (what, by) = match header {
+    let (problem, by) = match header {
         true => (format!(": {values}"), "name"),
         false => (format!(" (first line: {values})"), "number, from 1"),
     };
     let count = names.len();
     format!(
-        "it has {count} columns{what}; give them by {by}: --source COL --target COL [--weight \
+        "it has {count} columns{problem}; give them by {by}: --source COL --target COL [--weight \
          COL], or --ignore-extra to take the first two and leave out the others"
     )
 }

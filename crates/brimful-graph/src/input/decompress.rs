@@ -146,7 +146,7 @@ pub fn read_error(path: &Path, error: io::Error) -> Error {
     if matches!(error.get_ref().and_then(|e| e.downcast_ref()), Some(StoreError::Interrupted)) {
         return StoreError::Interrupted.into();
     }
-    let what = match error.kind() {
+    let problem = match error.kind() {
         io::ErrorKind::UnexpectedEof => "the compressed file ends too early; it was cut".to_owned(),
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
             format!("the compressed file is broken: {error}")
@@ -154,5 +154,5 @@ pub fn read_error(path: &Path, error: io::Error) -> Error {
         _ if error.raw_os_error().is_none() => format!("it cannot be decompressed: {error}"),
         _ => return StoreError::io(path, "read", error).into(),
     };
-    Error::input(path, what)
+    Error::input(path, problem)
 }

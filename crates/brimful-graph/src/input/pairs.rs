@@ -69,11 +69,11 @@ pub fn check_length(path: &Path, length: u64) -> Result<()> {
     if length.is_multiple_of(PAIR_BYTES) {
         return Ok(());
     }
-    let what = format!(
+    let problem = format!(
         "{length} bytes are not a whole number of 8-byte pairs; the file was cut or is of another \
          format"
     );
-    Err(Error::input(path, what))
+    Err(Error::input(path, problem))
 }
 
 /// Appends the pairs in `bytes` to `batch`.

@@ -212,8 +212,8 @@ fn take_batch(mut rest: &[u8], out: &mut Output) -> Option<u64> {
 }
 
 fn damaged_message(path: &Path) -> Error {
-    let what = "the process that parses it sent a damaged message; please report it";
-    Error::input(path, what)
+    let problem = "the process that parses it sent a damaged message; please report it";
+    Error::input(path, problem)
 }
 
 #[cfg(test)]

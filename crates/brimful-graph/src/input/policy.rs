@@ -73,9 +73,9 @@ impl Duplicates {
             "sum" => Ok(Self::Sum),
             "min" => Ok(Self::Min),
             _ => {
-                let what =
+                let problem =
                     format!("duplicates cannot be {name:?}; choose one of: keep, drop, sum, min");
-                Err(Error::Usage(what))
+                Err(Error::Usage(problem))
             }
         }
     }

@@ -79,9 +79,9 @@ impl Reader<'_> {
         let bitmap = IdBitmap::new(self.bitmap_bytes);
         let scan = InputScan::new(bitmap, self.undirected, self.policy.drops_self_loops());
         if let (IdChoice::String, Some(format)) = (self.ids, input.numbered()) {
-            let what =
+            let problem =
                 format!("ids of {format} are integers by definition; leave --ids string out");
-            return Err(Error::Usage(what));
+            return Err(Error::Usage(problem));
         }
         match input {
             Input::EdgeList(paths) => self.read_words(&alone(TextFormat::EdgeList, paths), scan),

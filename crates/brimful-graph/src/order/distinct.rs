@@ -146,12 +146,12 @@ impl<'d> DeclaredKeys<'d> {
             return Ok(());
         }
         self.only.map_or(Ok(()), |input| {
-            let what = format!(
+            let problem = format!(
                 "an edge names the vertex {}, which the .v file does not have; add it there or \
                  remove the edge (--on-error skip does so in a larger budget)",
                 self.id_type.number(self.id_type.from_order_key(key))
             );
-            Err(Error::input(input, what))
+            Err(Error::input(input, problem))
         })
     }
 

@@ -100,8 +100,8 @@ impl<'c> BlockCursor<'c> {
                 self.read(&block)?;
                 let bytes = part(&self.buffers.bytes, self.buffered.start, &block.bytes);
                 if !block.matches(bytes) {
-                    let what = "a block of edges fails its checksum";
-                    return Err(shards.file().corrupt(shards.unit(index), what));
+                    let problem = "a block of edges fails its checksum";
+                    return Err(shards.file().corrupt(shards.unit(index), problem));
                 }
                 bytes
             }

@@ -60,16 +60,16 @@ impl Graph {
         let folder = DiskFolder::new(path);
         let names = folder.list().map_err(|e| Error::NotAGraph {
             path: path.into(),
-            what: match e.kind() {
+            problem: match e.kind() {
                 std::io::ErrorKind::NotFound => "there is no file or folder of that name".into(),
                 std::io::ErrorKind::NotADirectory => "it is a file; import it first".into(),
                 _ => e.to_string(),
             },
         })?;
         if !names.iter().any(|name| name == "current") {
-            let what = "the folder has no `current` file; it was not made by `brimful import`, or \
-                        its file was removed";
-            return Err(Error::NotAGraph { path: path.into(), what: what.into() });
+            let problem = "the folder has no `current` file; it was not made by `brimful import`, \
+                           or its file was removed";
+            return Err(Error::NotAGraph { path: path.into(), problem: problem.into() });
         }
         Self::open_folder(&folder, traffic)
     }
@@ -137,11 +137,11 @@ impl Graph {
             let shards = ShardFile::open(folder, &layer.name, connected, weighted, bits, traffic)?;
             let found = (shards.edges(), shards.len_bytes()?);
             if found != (layer.arcs, layer.bytes) {
-                let what = format!(
+                let problem = format!(
                     "expected {} arcs in {} bytes, found {} in {}",
                     layer.arcs, layer.bytes, found.0, found.1
                 );
-                return Err(StoreError::corrupt(shards.file().path(), 0, what).into());
+                return Err(StoreError::corrupt(shards.file().path(), 0, problem).into());
             }
             Ok(Arc::new(shards))
         };
@@ -201,8 +201,8 @@ impl Graph {
             seals.iter().find(|(name, seal)| self.description.seals.get(*name) != Some(*seal));
         match other {
             Some((name, _)) => {
-                let what = "it is intact, but not the file that the manifest names";
-                Err(StoreError::corrupt(self.path.join(name), 56, what).into())
+                let problem = "it is intact, but not the file that the manifest names";
+                Err(StoreError::corrupt(self.path.join(name), 56, problem).into())
             }
             None => Ok(()),
         }

@@ -295,8 +295,8 @@ impl Lookup {
         let before = vertex.checked_sub(1).map_or(Ok(0), |before| sums.of(before))?;
         sums.of(vertex)?.checked_sub(before).ok_or_else(|| {
             let file = self.graph.degree_sums();
-            let what = "the sums of degrees do not ascend";
-            file.sealed().corrupt(file.block_of(vertex), what).into()
+            let problem = "the sums of degrees do not ascend";
+            file.sealed().corrupt(file.block_of(vertex), problem).into()
         })
     }
 
@@ -398,11 +398,11 @@ impl Lookup {
     /// Those of `vertices`, which ascend, that may have edges.
     fn with_edges<'v>(&self, vertices: &'v [u64], weighted: bool) -> Result<&'v [u64]> {
         if weighted && !self.graph.description().weighted {
-            let what = format!(
+            let problem = format!(
                 "{} has no edge weights; look up neighbors without them",
                 self.graph.path().display()
             );
-            return Err(Error::Usage(what));
+            return Err(Error::Usage(problem));
         }
         Ok(&vertices[..vertices.partition_point(|vertex| *vertex < self.graph.connected())])
     }
@@ -452,8 +452,8 @@ impl Lookup {
         if wanted == u64::MAX || count == wanted {
             return Ok(());
         }
-        let what = format!("expected {wanted} edges of the requested vertices, found {count}");
-        Err(self.graph.degree_sums().sealed().corrupt(0, what).into())
+        let problem = format!("expected {wanted} edges of the requested vertices, found {count}");
+        Err(self.graph.degree_sums().sealed().corrupt(0, problem).into())
     }
 
     fn blocks(&self, direction: Direction) -> Result<&Blocks> {

@@ -148,8 +148,8 @@ impl NameCursor {
 
     fn with(&mut self, graph: &Graph, rank: u64, take: impl FnOnce(&str)) -> Result<()> {
         let missing = || -> Error {
-            let what = format!("an id is the rank {rank} among {} names", graph.vertices());
-            StoreError::corrupt(graph.path().join(IDS), 0, what).into()
+            let problem = format!("an id is the rank {rank} among {} names", graph.vertices());
+            StoreError::corrupt(graph.path().join(IDS), 0, problem).into()
         };
         if let Some(name) = self.last.as_ref().and_then(|block| block.name(rank)) {
             take(name);

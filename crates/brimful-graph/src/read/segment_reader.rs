@@ -146,7 +146,7 @@ impl SegmentReader {
         directory.read_block(shards.unit(index), &mut unit)?;
         let rows = &unit.bytes()[shards.directory_range(index)];
         let plain = shards.plain(index, self.bytes.bytes(), &mut self.buffer)?;
-        let bad = |what: &str| directory.corrupt(shards.unit(index), what);
+        let bad = |problem: &str| directory.corrupt(shards.unit(index), problem);
         let (bits, mut keys) = (shards.interval_bits(), Vec::new());
         let absolute = |base: u64, batch: Keys<'_>| {
             batch.iter().map(move |key| (base << bits) + u64::from(key)).collect::<Vec<_>>()

@@ -39,8 +39,8 @@ impl TableName {
             "vertices" => Ok(Self::Vertices),
             "edges" => Ok(Self::Edges),
             _ => {
-                let what = format!("there is no table {name:?}; choose from: vertices, edges");
-                Err(Error::Usage(what))
+                let problem = format!("there is no table {name:?}; choose from: vertices, edges");
+                Err(Error::Usage(problem))
             }
         }
     }

@@ -54,8 +54,8 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
         verified.bytes += shards.directory_bytes();
         verified.arcs += arcs;
         if arcs != graph.description().arcs {
-            let what = format!("expected {} arcs, found {arcs}", graph.description().arcs);
-            return Err(StoreError::corrupt(shards.file().path(), 0, what).into());
+            let problem = format!("expected {} arcs, found {arcs}", graph.description().arcs);
+            return Err(StoreError::corrupt(shards.file().path(), 0, problem).into());
         }
     }
     verify_degrees(graph, job)?;
@@ -81,8 +81,9 @@ fn verify_ids(graph: &Graph, job: &Job) -> Result<()> {
         for &bits in &ids {
             let key = graph.id_type().order_key(bits);
             if last.is_some_and(|last| last >= key) {
-                let what = "the ids of a run are not in ascending order, or one id is in two runs";
-                return Err(StoreError::corrupt(graph.path().join(IDS), 0, what).into());
+                let problem =
+                    "the ids of a run are not in ascending order, or one id is in two runs";
+                return Err(StoreError::corrupt(graph.path().join(IDS), 0, problem).into());
             }
             last = Some(key);
         }

@@ -100,10 +100,10 @@ fn an_import_on_a_failing_disk_ends_with_the_right_graph_or_a_typed_error() {
     for Making { name, make } in makings(inputs.path()) {
         let (expected, _) = undisturbed(&FaultFolder::new(), &make);
         let mut failed = 0;
-        fail_each(&FaultFolder::new, &make, &mut |folder, result, what| match result {
-            Ok(()) => assert!(folder.files() == expected, "{name}: {what}: another graph"),
+        fail_each(&FaultFolder::new, &make, &mut |folder, result, problem| match result {
+            Ok(()) => assert!(folder.files() == expected, "{name}: {problem}: another graph"),
             Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::Io, "{name}: {what}: {error}");
+                assert_eq!(error.kind(), ErrorKind::Io, "{name}: {problem}: {error}");
                 failed += 1;
             }
         });
@@ -215,19 +215,24 @@ fn index_later() -> (impl Fn() -> FaultFolder, impl Fn(&FaultFolder) -> Result<(
 
 /// Asserts that the graph in `folder` is whole, with or without the index, and that the index can
 /// be built.
-fn assert_index_can_be_built(folder: &FaultFolder, work: &Work<'_>, expected: &Files, what: &str) {
+fn assert_index_can_be_built(
+    folder: &FaultFolder,
+    work: &Work<'_>,
+    expected: &Files,
+    problem: &str,
+) {
     let graph =
-        Graph::open_folder(folder, &Arc::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
+        Graph::open_folder(folder, &Arc::default()).unwrap_or_else(|e| panic!("{problem}: {e}"));
     verify::verify(&graph, &Job::new()).unwrap();
     drop(graph);
     work(folder).unwrap();
     let graph = Graph::open_folder(folder, &Arc::default()).unwrap();
-    assert!(graph.shards(Index::Reverse).is_some(), "{what}");
+    assert!(graph.shards(Index::Reverse).is_some(), "{problem}");
     verify::verify(&graph, &Job::new()).unwrap();
     let found = folder.files();
     let data = |name: &&String| !name.starts_with("manifest") && *name != "current";
     let same = expected.keys().filter(data).all(|name| found.get(name) == expected.get(name));
-    assert!(same, "{what}: another index");
+    assert!(same, "{problem}: another index");
 }
 
 #[test]
@@ -235,12 +240,12 @@ fn an_index_on_a_failing_disk_is_built_or_leaves_the_graph_as_it_was() {
     let (begin, work) = index_later();
     let (expected, _) = undisturbed(&begin(), &work);
     let mut failed = 0;
-    fail_each(&begin, &work, &mut |folder, result, what| {
+    fail_each(&begin, &work, &mut |folder, result, problem| {
         if let Err(error) = result {
-            assert_eq!(error.kind(), ErrorKind::Io, "{what}: {error}");
+            assert_eq!(error.kind(), ErrorKind::Io, "{problem}: {error}");
             failed += 1;
         }
-        assert_index_can_be_built(folder, &work, &expected, what);
+        assert_index_can_be_built(folder, &work, &expected, problem);
     });
     assert!(failed > 50, "{failed} failures");
 }
@@ -279,17 +284,17 @@ fn an_export_from_a_failing_disk_writes_all_or_nothing() {
     export(&begin()).unwrap();
     let expected = std::fs::read(&path).unwrap();
     let mut failed = 0;
-    fail_each(&begin, &export, &mut |_, result, what| {
+    fail_each(&begin, &export, &mut |_, result, problem| {
         if let Err(error) = result {
-            assert_eq!(error.kind(), ErrorKind::Io, "{what}: {error}");
+            assert_eq!(error.kind(), ErrorKind::Io, "{problem}: {error}");
             assert_eq!(
                 std::fs::read_dir(out.path()).unwrap().count(),
                 0,
-                "{what}: something is left behind"
+                "{problem}: something is left behind"
             );
             failed += 1;
         } else {
-            assert!(std::fs::read(&path).unwrap() == expected, "{what}: another export");
+            assert!(std::fs::read(&path).unwrap() == expected, "{problem}: another export");
         }
     });
     assert!(failed > 20, "{failed} failures");

@@ -425,11 +425,13 @@ impl MemoryWatch {
         if resident <= self.limit {
             return Ok(());
         }
-        let what = format!(
+        let problem = format!(
             "the objects of the program do not fit in a memory budget of {}; use a larger one, or \
              store=\"bytes\" or \"file:PATH\", which serialize states",
             human(self.budget)
         );
-        Err(PyErr::from_value(py.import("brimful.errors")?.getattr("BudgetError")?.call1((what,))?))
+        Err(PyErr::from_value(
+            py.import("brimful.errors")?.getattr("BudgetError")?.call1((problem,))?,
+        ))
     }
 }

@@ -144,9 +144,9 @@ impl PageFile {
             let alone = self.write_alone();
             let meta = prepare(&alone)?;
             if meta.len() > MAX_META_BYTES {
-                let what =
+                let problem =
                     format!("a description of {} bytes does not fit into its root", meta.len());
-                return Err(Error::io(self.file.path(), "write", std::io::Error::other(what)));
+                return Err(Error::io(self.file.path(), "write", std::io::Error::other(problem)));
             }
             self.write_dirty_pages()?;
             self.write_table(committed, meta)?
@@ -345,11 +345,11 @@ pub(super) fn read_table(
     // A table that exceeds the file is corrupt; one that exceeds the memory cannot be read.
     let pages = bytes.saturating_mul(root.page_bytes / super::table::ENTRY_BYTES as u64);
     if bytes > length || root.directory_slot > slots_in_file {
-        let what = format!(
+        let problem = format!(
             "a directory of {bytes} bytes in slot {} is beyond the end",
             root.directory_slot
         );
-        return Err(Error::corrupt_pages(file.path(), 0, what));
+        return Err(Error::corrupt_pages(file.path(), 0, problem));
     }
     if pages > memory {
         let purpose = format!("for the page table of {}", file.path().display());
@@ -360,11 +360,11 @@ pub(super) fn read_table(
     let offset = |slot: u64| first + slot * root.page_bytes;
     let mut claim = |slot: u64| {
         if slot >= slots_in_file {
-            let what = format!(
+            let problem = format!(
                 "a page is in slot {slot}, the file ends after slot {slots_in_file}; it was cut, \
                  or only a part was written"
             );
-            return Err(Error::corrupt_pages(file.path(), length, what));
+            return Err(Error::corrupt_pages(file.path(), length, problem));
         }
         if space.claim(slot) {
             return Ok(());
@@ -374,8 +374,8 @@ pub(super) fn read_table(
     let mut directory = vec![0; bytes as usize];
     file.read_exact_at(&mut directory, offset(root.directory_slot))?;
     if crate::checksum(&directory) != root.directory_checksum {
-        let what = "the directory of the page table fails its checksum";
-        return Err(Error::corrupt_pages(file.path(), offset(root.directory_slot), what));
+        let problem = "the directory of the page table fails its checksum";
+        return Err(Error::corrupt_pages(file.path(), offset(root.directory_slot), problem));
     }
     for slot in directory_slots(root, bytes) {
         claim(slot)?;

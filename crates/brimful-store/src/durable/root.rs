@@ -61,7 +61,7 @@ impl Root {
 
     /// Validates one copy.
     pub(super) fn decode(bytes: &[u8], path: &Path, offset: u64) -> Result<Self> {
-        let corrupt = |what: String| Error::corrupt_pages(path, offset, what);
+        let corrupt = |problem: String| Error::corrupt_pages(path, offset, problem);
         let u64_at = |at: usize| le(bytes, at, 8);
         if bytes.get(..8) != Some(MAGIC.as_slice()) {
             return Err(corrupt(

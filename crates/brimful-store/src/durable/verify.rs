@@ -62,10 +62,10 @@ impl PageFile {
         for offset in ROOT_OFFSETS {
             self.file.read_exact_at(&mut copy, offset)?;
             Root::decode(&copy, self.file.path(), offset).map_err(|error| match error {
-                Error::Corrupt { path, offset, what, .. } => Error::Corrupt {
+                Error::Corrupt { path, offset, problem, .. } => Error::Corrupt {
                     path,
                     offset,
-                    what: format!("one of the two copies of the root is damaged: {what}"),
+                    problem: format!("one of the two copies of the root is damaged: {problem}"),
                     remedy: "nothing is lost while the other copy is intact; the next sync writes \
                              this one again",
                 },

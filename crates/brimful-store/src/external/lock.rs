@@ -55,12 +55,12 @@ impl FolderLock {
             let e = if e.kind() == WouldBlock {
                 let is_ours = file_id(&fs::metadata(folder.join(LOCK)))
                     .is_some_and(|id| held().contains(&id));
-                let what = if is_ours {
+                let problem = if is_ours {
                     "this process has it open already; close that first, or use it"
                 } else {
                     "another process is changing it; wait until that ends"
                 };
-                io::Error::new(e.kind(), what)
+                io::Error::new(e.kind(), problem)
             } else {
                 e
             };

@@ -86,9 +86,9 @@ fn reading_beyond_the_end_says_where_the_file_ends() {
     let file = StoreFile::create(&folder, "a", &traffic).unwrap();
     file.write_all_at(&[1; 10], 0).unwrap();
     match file.read_exact_at(&mut [0; 8], 4) {
-        Err(Error::Corrupt { path, offset: 10, what, .. }) => {
+        Err(Error::Corrupt { path, offset: 10, problem, .. }) => {
             assert!(path.ends_with("a"));
-            assert!(what.contains("2 bytes"), "{what}");
+            assert!(problem.contains("2 bytes"), "{problem}");
         }
         other => panic!("{other:?}"),
     }

@@ -144,7 +144,7 @@ fn visit<R: RecordStore>(store: &mut R) -> Verdict {
 fn errors<R: RecordStore>(store: &mut R) -> Verdict {
     let fail = || Err(Error::Usage("on purpose".to_owned()));
     let on_purpose = |result: Result<bool>| {
-        ensure(matches!(&result, Err(Error::Usage(what)) if what == "on purpose"), || {
+        ensure(matches!(&result, Err(Error::Usage(problem)) if problem == "on purpose"), || {
             format!("expected the error of the caller, found {result:?}")
         })
     };

@@ -49,7 +49,7 @@ pub fn check_serializer<V: Stored + PartialEq + Debug>(
         let mut record = b"before".to_vec();
         serializer
             .encode(vertex, &mut record)
-            .map_err(|what| format!("{vertex:?} cannot be written: {what}"))?;
+            .map_err(|problem| format!("{vertex:?} cannot be written: {problem}"))?;
         ensure(record.starts_with(b"before"), || "it does not append".to_owned())?;
         records.push(record.split_off(6));
     }

@@ -271,7 +271,7 @@ fn failures<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
     let model = fill(store)?;
     let fail = || Err(Error::Usage("on purpose".to_owned()));
     let on_purpose = |result: Result<()>| {
-        ensure(matches!(&result, Err(Error::Usage(what)) if what == "on purpose"), || {
+        ensure(matches!(&result, Err(Error::Usage(problem)) if problem == "on purpose"), || {
             format!("expected the error of the borrower, found {result:?}")
         })
     };

@@ -33,8 +33,9 @@ where
         "native" => Box::new(Native),
         "generic" => Box::new(Generic),
         _ => {
-            let what = format!("there is no serializer {plain:?}; use compact, native or generic");
-            return Err(Error::Usage(what));
+            let problem =
+                format!("there is no serializer {plain:?}; use compact, native or generic");
+            return Err(Error::Usage(problem));
         }
     };
     let Some(method) = method else {

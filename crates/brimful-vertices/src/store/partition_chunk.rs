@@ -34,7 +34,7 @@ impl PartitionChunk {
     /// # Errors
     /// [`Error::PartitionChunk`] if the bytes are damaged or not a chunk.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        let damaged = |what: &str| Error::PartitionChunk(what.to_owned());
+        let damaged = |problem: &str| Error::PartitionChunk(problem.to_owned());
         let (content, sum) =
             bytes.split_last_chunk().ok_or_else(|| damaged("it has no checksum"))?;
         if checksum(content) != u64::from_le_bytes(*sum) {
@@ -128,7 +128,7 @@ pub(crate) fn pack<V: Stored>(
         record.clear();
         serializer
             .encode(vertex, &mut record)
-            .map_err(|what| Error::unserializable(serializer.name(), vertex.id(), what))?;
+            .map_err(|problem| Error::unserializable(serializer.name(), vertex.id(), problem))?;
         packer.push(&key, &record)
     })?;
     packer.finish()
@@ -151,7 +151,7 @@ pub fn unpack<V: Stored>(
     for (key, record) in chunk.records() {
         let id = read_id::<V::Id>(&name, key)?;
         let vertex = serializer.decode(&id, record, None);
-        each(vertex.map_err(|what| Error::unreadable(name.clone(), &id, what))?)?;
+        each(vertex.map_err(|problem| Error::unreadable(name.clone(), &id, problem))?)?;
     }
     Ok(())
 }
@@ -160,8 +160,8 @@ pub fn unpack<V: Stored>(
 pub(crate) fn read_id<I: Field>(serializer: &str, key: &[u8]) -> Result<I> {
     let mut rest = key;
     I::read(&mut rest).filter(|_| rest.is_empty()).ok_or_else(|| {
-        let what = "its key is not an id of this type".to_owned();
-        Error::unreadable(serializer.to_owned(), format_args!("{key:02x?}"), what)
+        let problem = "its key is not an id of this type".to_owned();
+        Error::unreadable(serializer.to_owned(), format_args!("{key:02x?}"), problem)
     })
 }
 

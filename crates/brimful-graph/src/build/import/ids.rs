@@ -157,12 +157,12 @@ impl Import<'_> {
             .map_err(|e| StoreError::io(self.folder.path(), "find the free space of", e))?;
         let vertices = declared.numbered();
         if vertices.saturating_mul(DECLARED_BYTES) > free {
-            let what = format!(
+            let problem = format!(
                 "{vertices} vertices are declared, for which the disk has no room \
                  ({DECLARED_BYTES} bytes each, {free} are free); correct the header or --vertices, \
                  or use another disk"
             );
-            return Err(Error::input(&self.input, what));
+            return Err(Error::input(&self.input, problem));
         }
         Ok(())
     }

@@ -190,8 +190,8 @@ impl NameFile {
             names += more;
         }
         if names != len {
-            let what = format!("expected {len} names, found {names}");
-            return Err(brimful_store::Error::corrupt(file.path(), 0, what).into());
+            let problem = format!("expected {len} names, found {names}");
+            return Err(brimful_store::Error::corrupt(file.path(), 0, problem).into());
         }
         let data = starts.len();
         starts.push(names);
@@ -200,9 +200,9 @@ impl NameFile {
             open.read_index(block, data)?;
         }
         if open.ends.len() != data {
-            let what =
+            let problem =
                 format!("expected an index of {data} blocks, found one of {}", open.ends.len());
-            return Err(brimful_store::Error::corrupt(open.file.path(), 0, what).into());
+            return Err(brimful_store::Error::corrupt(open.file.path(), 0, problem).into());
         }
         Ok(open)
     }
@@ -212,7 +212,7 @@ impl NameFile {
         self.file.read_block(block, &mut buffer)?;
         let (bytes, meta) = (buffer.bytes(), self.file.meta(block));
         let count = u32_at(meta, 12) as usize;
-        let broken = |what: &str| self.file.corrupt(block, what);
+        let broken = |problem: &str| self.file.corrupt(block, problem);
         if u32_at(meta, 8) != 0
             || u64_at(meta, 0) != self.ends.len() as u64
             || count > data
@@ -321,7 +321,7 @@ impl NameFile {
             job.check()?;
             let block = self.read_block(number)?;
             for (at, name) in block.names().enumerate() {
-                let broken = |what: &str| self.file.corrupt(number, what);
+                let broken = |problem: &str| self.file.corrupt(number, problem);
                 let name = name.ok_or_else(|| broken("a name is not UTF-8"))?;
                 if last.as_deref().is_some_and(|last| last >= name) {
                     return Err(broken("the names are not in ascending order").into());
@@ -341,9 +341,9 @@ impl NameFile {
             }
         }
         if longest != self.longest() {
-            let what =
+            let problem =
                 format!("expected a longest name of {} bytes, found {longest}", self.longest);
-            return Err(brimful_store::Error::corrupt(self.file.path(), 0, what).into());
+            return Err(brimful_store::Error::corrupt(self.file.path(), 0, problem).into());
         }
         Ok(())
     }

@@ -239,8 +239,8 @@ impl<'f> Head<'f> {
     fn fill(&mut self) -> Result<()> {
         let count = self.window.min((self.rest.end - self.rest.start) as usize);
         if count == 0 {
-            let what = "a run of names ends in the middle of one";
-            return Err(StoreError::corrupt(self.file.path(), self.rest.end, what).into());
+            let problem = "a run of names ends in the middle of one";
+            return Err(StoreError::corrupt(self.file.path(), self.rest.end, problem).into());
         }
         self.buffer.resize(count, 0);
         self.file.read_exact_at(&mut self.buffer, self.rest.start)?;

@@ -121,9 +121,9 @@ pub(crate) fn settle(
     string_ids: bool,
 ) -> Result<(Roles, Columns), Doubt> {
     if choice.delimiter.is_some() {
-        let what = "blanks, tabs and commas separate the words of an edge list; leave --delimiter \
-                    out, or give --format csv";
-        return Err(Doubt::Unsaid(what.into()));
+        let problem = "blanks, tabs and commas separate the words of an edge list; leave \
+                       --delimiter out, or give --format csv";
+        return Err(Doubt::Unsaid(problem.into()));
     }
     let first = row(first);
     if first.len() == 1 && *choice == ColumnChoice::default() {

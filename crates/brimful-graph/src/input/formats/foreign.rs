@@ -403,7 +403,7 @@ fn names(path: &Path, advice: &str) -> (String, String) {
 
 /// Returns an error if a file that begins with `start` is in a format that is not read.
 pub(crate) fn refuse(path: &Path, start: &[u8]) -> Result<()> {
-    sentence(path, start).map_or(Ok(()), |what| Err(Error::input(path, what)))
+    sentence(path, start).map_or(Ok(()), |problem| Err(Error::input(path, problem)))
 }
 
 #[cfg(test)]

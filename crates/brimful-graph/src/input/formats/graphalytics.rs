@@ -45,9 +45,9 @@ impl EdgeFile {
 pub(super) fn header(line: &[u8], file: EdgeFile, draft: &mut Draft) -> Result<Step, HeaderFlaw> {
     let body = match file.columns {
         Some(_) if draft.choice != ColumnChoice::default() => {
-            let what = "its .properties say which columns there are; leave --source, --target, \
-                        --weight, --header, --delimiter and --ignore-extra out";
-            return Err(Doubt::Unsaid(what.into()).into());
+            let problem = "its .properties say which columns there are; leave --source, --target, \
+                           --weight, --header, --delimiter and --ignore-extra out";
+            return Err(Doubt::Unsaid(problem.into()).into());
         }
         Some((columns, weight)) => {
             let lines = Lines { comments: b"#", columns, weight, ..Lines::default() };
@@ -85,9 +85,9 @@ pub fn files(
         }
         let part = |suffix: &str| {
             find(&stem, suffix).ok_or_else(|| {
-                let what =
+                let problem =
                     format!("a graph in this format needs {}.{suffix} next to it", stem.display());
-                Error::input(path, what)
+                Error::input(path, problem)
             })
         };
         let (vertices, edges) = (part("v")?, part("e")?);
@@ -145,9 +145,9 @@ fn read_properties(path: &Path, text: &[u8]) -> Result<EdgeFile> {
     for property in properties::parse(text) {
         let Property { key, value, .. } = &property;
         let fail = |expected: &str| invalid(path, &property, expected);
-        let count = |what: &str| {
+        let count = |problem: &str| {
             let count = text::parse_count(value.as_bytes());
-            count.ok_or_else(|| fail(&format!("a number of {what}"))).map(Some)
+            count.ok_or_else(|| fail(&format!("a number of {problem}"))).map(Some)
         };
         // Keys are `graph.NAME.rest`; a name may contain periods.
         if key.ends_with(".directed") {

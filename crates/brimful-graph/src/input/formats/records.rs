@@ -104,10 +104,10 @@ pub(crate) fn begin(
     let (names_end, second) = (rows.fields.at, rows.next());
     let (roles, header) =
         choice.of_rows(&first, second.as_deref(), names).map_err(|mut doubt| {
-            if let (Doubt::Unfit(what) | Doubt::NoColumn { what, .. }, 1) =
+            if let (Doubt::Unfit(problem) | Doubt::NoColumn { problem, .. }, 1) =
                 (&mut doubt, first.len())
             {
-                what.push_str("; give the separator of its columns with --delimiter C");
+                problem.push_str("; give the separator of its columns with --delimiter C");
             }
             doubt
         })?;

@@ -97,13 +97,13 @@ impl WebGraph {
         self.parameters.arcs
     }
 
-    fn fail(&self, what: &str) -> Error {
+    fn fail(&self, problem: &str) -> Error {
         let (vertex, bit) = (self.decoded, self.bits.position());
-        let what = format!(
-            "at bit {bit}, in the list of vertex {vertex}: {what}; the file is damaged or its \
+        let problem = format!(
+            "at bit {bit}, in the list of vertex {vertex}: {problem}; the file is damaged or its \
              properties are those of another"
         );
-        Error::input(&self.path, what)
+        Error::input(&self.path, problem)
     }
 
     fn read(&mut self, code: Code) -> Result<u64> {
@@ -120,20 +120,20 @@ impl WebGraph {
         let degree = self.read(self.parameters.outdegrees)?;
         let most = nodes.min(self.parameters.arcs - self.arcs);
         if degree > most {
-            let what =
+            let problem =
                 format!("an out-degree of {degree}, expected at most {most} by the properties");
-            return Err(self.fail(&what));
+            return Err(self.fail(&problem));
         }
         while self.window.len() as u64 > window {
             self.drop_oldest();
         }
         if (self.window_targets + degree).saturating_mul(8) > self.memory_bytes {
             let vertex = self.decoded;
-            let what = format!(
+            let problem = format!(
                 "the list of vertex {vertex} has {degree} targets, which do not fit the budget \
                  with the {window} lists before it; give a larger --budget"
             );
-            return Err(Error::input(&self.path, what));
+            return Err(Error::input(&self.path, problem));
         }
         let mut list = std::mem::take(&mut self.spare);
         list.clear();
@@ -286,11 +286,11 @@ impl EdgeStream for WebGraph {
         }
         if self.arcs != self.parameters.arcs {
             let (arcs, expected) = (self.arcs, self.parameters.arcs);
-            let what = format!(
+            let problem = format!(
                 "it has {arcs} arcs, expected {expected} as its properties say; the file is \
                  damaged or its properties are those of another"
             );
-            return Err(Error::input(&self.path, what));
+            return Err(Error::input(&self.path, problem));
         }
         Ok(false)
     }

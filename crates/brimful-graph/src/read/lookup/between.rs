@@ -123,8 +123,8 @@ impl Lookup {
             let keyed =
                 before.into_iter().map(|neighbor| Ok((self.order_key(neighbor)?, neighbor)));
             let least = keyed.collect::<Result<Vec<_>>>()?.into_iter().min();
-            let what = "the index lacks an edge that the forward index has";
-            let (_, least) = least.ok_or_else(|| reverse.file().corrupt(0, what))?;
+            let problem = "the index lacks an edge that the forward index has";
+            let (_, least) = least.ok_or_else(|| reverse.file().corrupt(0, problem))?;
             path.push(least);
         }
         path.reverse();

@@ -70,14 +70,14 @@ impl ShardFile {
         };
         let mut raw = Buffer::new();
         shards.read_block(table, &mut raw)?;
-        let corrupt = |what: &str| -> crate::Error { shards.corrupt(table, what).into() };
+        let corrupt = |problem: &str| -> crate::Error { shards.corrupt(table, problem).into() };
         let (rows, rest) = raw.bytes().as_chunks::<TABLE_ROW>();
         if !rest.is_empty() {
             return Err(corrupt("the table of segments is cut"));
         }
         let mut segments: Vec<Segment> = Vec::with_capacity(rows.len());
         for row in rows {
-            let segment = Segment::decode(row).map_err(|what| corrupt(&what))?;
+            let segment = Segment::decode(row).map_err(|problem| corrupt(&problem))?;
             if !follows(segments.last(), &segment) || !is_within(&segment, vertices, interval_bits)
             {
                 return Err(corrupt("a segment contradicts its graph"));

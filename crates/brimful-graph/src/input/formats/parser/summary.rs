@@ -219,12 +219,12 @@ fn check_columns(
     if names(first_end) == names(end) {
         return Ok(());
     }
-    let what = format!(
+    let problem = format!(
         "its columns are not those of {}; name them with --source, --target and --weight where \
          they have names, or import the files separately",
         first.path.display()
     );
-    Err(Error::input(&file.path, what))
+    Err(Error::input(&file.path, problem))
 }
 
 /// Checks that files of one graph agree on direction and weights.
@@ -240,13 +240,13 @@ fn check_same(
     ] {
         if of_first != of_file {
             let word = |is_so: bool| if is_so { yes } else { no };
-            let what = format!(
+            let problem = format!(
                 "its edges are {} and those of {} are {}; import the files separately",
                 word(of_file),
                 first.path.display(),
                 word(of_first)
             );
-            return Err(Error::input(&file.path, what));
+            return Err(Error::input(&file.path, problem));
         }
     }
     Ok(())

@@ -135,8 +135,8 @@ impl Lookup {
             return Ok(Between::Nothing);
         }
         let Some(path) = self.path_of(&forward, &backward, source, target, best, job)? else {
-            let what = "the index lacks an edge that the forward index has";
-            return Err(reverse.file().corrupt(0, what).into());
+            let problem = "the index lacks an edge that the forward index has";
+            return Err(reverse.file().corrupt(0, problem).into());
         };
         Ok(Between::Path(path))
     }
