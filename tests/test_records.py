@@ -196,7 +196,7 @@ def test_files_have_a_column_for_each_field(graph: bf.Graph, tmp_path: Path) -> 
     assert table.column_names == ["vertex", "near", "length", "times", "last"]
     assert table["times"].to_pylist() == found.to_arrow()["times"].to_pylist()
     assert found.top(1, field="times")[0][1].times == max(s.times for s in found.values())
-    with pytest.raises(bf.UsageError, match="no field 'depth'; choose near or length"):
+    with pytest.raises(bf.UsageError, match="field must be near, length, times or last, not depth"):
         found.top(1, field="depth")
 
 

@@ -350,7 +350,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     with bf.VertexStore.create(url, graph) as store:
         with pytest.raises(bf.UsageError, match="there is a store"):
             bf.VertexStore.create(url, graph)
-        with pytest.raises(bf.UsageError, match='"initial" or "kept"'):
+        with pytest.raises(bf.UsageError, match="start must be initial or kept, not again"):
             store.run(Hops(), start="again")  # type: ignore[arg-type]
     with pytest.raises(bf.UsageError, match="closed"):
         store[1]

@@ -290,8 +290,8 @@ impl<'a> Current<'a> {
         } else {
             self.cut(&mut chunk.bytes)?;
         }
+        self.stop_at_lone_return(&mut chunk.bytes)?;
         (chunk.from, chunk.start, chunk.offset) = (0, self.at, self.offset);
-        self.check_line_ends(&chunk.bytes)?;
         self.offset += chunk.bytes.len() as u64;
         if self.body.is_none() {
             self.read_header(chunk)?;
@@ -305,19 +305,28 @@ impl<'a> Current<'a> {
         Ok(true)
     }
 
-    /// Refuses lines that end in a carriage return alone, which other formats than records would
-    /// take for one line.
-    fn check_line_ends(&self, bytes: &[u8]) -> Result<()> {
+    /// Refuses a line that ends in a carriage return alone, which other formats than records would
+    /// take for one line with the next. Text before it goes first, because it may be invalid, too.
+    fn stop_at_lone_return(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
         if matches!(self.format, TextFormat::Delimited(_)) {
             return Ok(());
         }
         let Some(at) = text::behind_lone_return(bytes) else { return Ok(()) };
         let before = &bytes[..at - 1];
-        let line_begin = memchr::memrchr(b'\n', before).map_or(0, |end| end + 1);
+        let end = match memchr::memrchr(b'\n', before) {
+            Some(end) => end + 1,
+            None => self.cut_line(before),
+        };
+        if end > 0 {
+            let mut rest = bytes.split_off(end);
+            rest.append(&mut self.rest);
+            self.rest = rest;
+            return Ok(());
+        }
         Err(Error::Parse {
             path: self.file.path.clone(),
-            line: self.at.line + memchr::memchr_iter(b'\n', before).count() as u64,
-            column: (at - line_begin) as u64,
+            line: self.at.line,
+            column: self.at.column + at as u64,
             expected: "a line end of LF or CRLF".into(),
             found: "a carriage return alone".into(),
             advice: "convert the line ends of the file".into(),
