@@ -305,7 +305,7 @@ def test_a_log_that_cannot_be_written_is_refused(rmat: Path, tmp_path: Path) -> 
     outcome = brimful("info", rmat, "--log", tmp_path / "no" / "x.log")
     assert outcome.code == IO
     assert_one_sentence(outcome.err)
-    assert "x.log" in outcome.err and outcome.out == ""
+    assert f"x.log: there is no folder {tmp_path / 'no'}" in outcome.err and outcome.out == ""
 
 
 def test_a_log_does_not_change_other_files(rmat: Path, tmp_path: Path) -> None:

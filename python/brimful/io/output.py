@@ -50,6 +50,17 @@ class Exported:
         return [f"{path} does not hold {' and '.join(self.lost)}"] if self.lost else []
 
 
+def require_folder(path: str) -> None:
+    """Refuse a file whose folder is missing.
+
+    Raises:
+        StoreIoError: There is no such folder.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise StoreIoError(f"cannot write {path}: there is no folder {folder}; create it first", 2)
+
+
 def check_output(path: str, *, overwrite: bool) -> None:
     """Refuse an output that could not be written, before the work whose result it holds.
 
@@ -73,9 +84,7 @@ def check_output(path: str, *, overwrite: bool) -> None:
     refuse_in_graph(path)
     if os.path.lexists(path) and not overwrite:
         raise UsageError(f"{path} already exists; remove it, or give --overwrite")
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise StoreIoError(f"cannot write {path}: there is no folder {folder}; create it first", 2)
+    require_folder(path)
     _native.PartialFile(path, overwrite=overwrite).close()
 
 
