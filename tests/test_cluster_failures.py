@@ -66,6 +66,7 @@ def stop_for(seconds: float, found: int, over: threading.Event) -> None:
         os.kill(found, signal.SIGCONT)
 
 
+@pytest.mark.nightly
 def test_a_slow_worker_is_waited_for(cluster: None, graph: bf.Graph) -> None:
     one = bf.pagerank(graph, **LONG)
     stopped = threading.Event()

@@ -70,7 +70,7 @@ class Ranks(bf.Program):
         return 1.0 if vertex.signalled is None else abs(vertex.state - vertex.signalled)
 
 
-@pytest.mark.parametrize("end", [{"max_supersteps": 15}, {"tolerance": 1e-3}])
+@pytest.mark.parametrize("end", with_nightly([{"tolerance": 1e-3}], [{"max_supersteps": 15}]))
 def test_ranks_have_the_same_bits(graph: bf.Graph, end: dict[str, Any]) -> None:
     states = both(graph, Ranks(), 3, **end)
     assert states.stats["variant"] == "interpreted"
@@ -264,6 +264,7 @@ def test_vertices_in_a_database(graph: bf.Graph, tmp_path: Path) -> None:
     assert rows_left(table) == 0
 
 
+@pytest.mark.nightly
 def test_a_lost_worker_leaves_nothing_in_a_database(graph: bf.Graph, tmp_path: Path) -> None:
     register("rows", Rows)
     table = tmp_path / "t.sqlite"
