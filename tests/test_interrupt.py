@@ -311,3 +311,34 @@ def test_a_query_of_duckdb_is_interrupted(call: str) -> None:
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.split()) == 3
     assert all(float(seconds) < PATIENCE_SECONDS for seconds in done.stdout.split())
+
+
+_EARLY = """
+import signal, time
+from brimful.tables.connection import Connection
+
+class Native:
+    interrupts = 0
+
+    def interrupt(self):
+        self.interrupts += 1
+
+    def execute(self, query, parameters):
+        signal.raise_signal(signal.SIGINT)
+        end = time.monotonic() + 30
+        while self.interrupts < 3 and time.monotonic() < end:
+            time.sleep(0.01)
+
+native = Native()
+try:
+    Connection(native, ".").execute("select 1")
+except KeyboardInterrupt:
+    print(native.interrupts)
+"""
+
+
+def test_an_interrupt_before_a_query_begins_is_repeated() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _EARLY], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert int(done.stdout) >= 3, done.stderr

@@ -11,6 +11,8 @@ from typing import Any
 
 #: Signals whose handlers may raise an exception.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+#: Seconds between two interrupts of a query.
+_REPEAT_SECONDS = 0.05
 
 
 class Connection:
@@ -63,8 +65,17 @@ class Connection:
             yield
             return
         received: list[tuple[int, FrameType | None]] = []
+        ended, repeating = threading.Event(), list[threading.Thread]()
+
+        def repeat() -> None:
+            # DuckDB forgets an interrupt that comes before the query begins.
+            while not ended.wait(_REPEAT_SECONDS):
+                self._native.interrupt()
 
         def interrupt(number: int, frame: FrameType | None) -> None:
+            if not received:
+                repeating.append(threading.Thread(target=repeat, daemon=True))
+                repeating[0].start()
             received.append((number, frame))
             self._native.interrupt()
 
@@ -77,6 +88,9 @@ class Connection:
         try:
             yield
         finally:
+            ended.set()
+            for thread in repeating:
+                thread.join()
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             for number, frame in received[:1]:
