@@ -20,6 +20,16 @@ MARK = f"BRIMFUL_TESTS={os.getpid()}"
 os.environ.update([MARK.split("=")])
 
 
+def one_node() -> Iterator[None]:
+    """Connect this process to a cluster of one node, until the fixture ends."""
+    import ray
+
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray.init("local", num_cpus=8, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
 def processes(title: bytes) -> list[int]:
     """The ids of processes that these tests started, by the titles that Ray gives them."""
     found = []

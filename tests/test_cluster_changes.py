@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
-import ray
 
 import brimful as bf
-from clusters import arcs, both
+from clusters import arcs, both, one_node
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     """A cluster of one node, which all runs of this file use."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.init("local", num_cpus=8, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
+    yield from one_node()
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from brimful.cluster import driver
 from brimful.io.ingest import import_paths
 from brimful.options.imports import import_options
 from brimful.resources import Resources
-from clusters import kill, meanwhile, no_worker_stays, processes, workers
+from clusters import kill, meanwhile, no_worker_stays, one_node, processes, workers
 from edge_files import edges, lines
 from test_cluster import LONG, columns, imported
 from test_faulty_disk import ALWAYS, shim  # noqa: F401 - a fixture
@@ -33,10 +33,7 @@ from test_faulty_disk import ALWAYS, shim  # noqa: F401 - a fixture
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """A cluster of one node, to which this process is connected."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.init("local", num_cpus=8, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
+    yield from one_node()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import threading
 import time
@@ -15,12 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pytest
-import ray
 
 import brimful as bf
 from brimful.stores import Opening, Store, register
 from brimful.stores.base import load_missing
-from clusters import arcs, both, kill, no_worker_stays, workers
+from clusters import arcs, both, kill, no_worker_stays, one_node, workers
 from plans import with_nightly
 from test_cluster import Hops, Means
 
@@ -30,10 +28,7 @@ NAMES = ["amber", "birch", "cedar", "dune", "ember", "fern", "grove", "heath", "
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     """A cluster of one node, which all runs of this file use."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.init("local", num_cpus=8, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
+    yield from one_node()
 
 
 @pytest.fixture(scope="module")
