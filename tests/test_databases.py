@@ -148,7 +148,9 @@ class Texts(bf.Program):
 @pytest.mark.parametrize("scheme", ["rocksdb", "berkeleydb"])
 def test_states_of_a_program_may_exceed_the_budget(scheme: str, tmp_path: Path) -> None:
     pytest.importorskip("rocksdict" if scheme == "rocksdb" else "berkeleydb")
-    path, folder = tmp_path / "g.brimful", tmp_path / "vertices"
+    # The comma separates no folders.
+    path, folder = tmp_path / "a,b" / "g.brimful", tmp_path / "vertices"
+    path.parent.mkdir()
     succeed("generate", "rmat", path, "--scale", 14, "--edge-factor", 1, "--quiet")
     with bf.Graph.open(path) as graph:
         states = bf.run(graph, Texts(), store=f"{scheme}:{folder}", budget="30M")

@@ -234,6 +234,13 @@ enum ResultPlace {
     Copy,
 }
 
+/// The states of a run that still has its vertices.
+enum Left {
+    InMemory(InMemory),
+    InStore,
+    Copied(Copied),
+}
+
 /// Bytes of each state in the result that are reserved before the run.
 const SMALL_STATE: u64 = 32;
 
@@ -285,15 +292,12 @@ fn run(
             .finish(&mut execution, own, (changes, memory), reason, resources)
             .map_err(by_author);
     }
-    let states = match result {
-        ResultPlace::Memory => {
-            Some(Source::Memory(InMemory::of(&mut execution, &ids, changes, memory)?))
+    let left = match result {
+        ResultPlace::Memory => Left::InMemory(InMemory::of(&mut execution, &ids, changes, memory)?),
+        ResultPlace::Store => Left::InStore,
+        ResultPlace::Copy => {
+            Left::Copied(Copied::of(&mut execution, &values, changes, graph, resources)?)
         }
-        ResultPlace::Store | ResultPlace::Copy => None,
-    };
-    let copied = match result {
-        ResultPlace::Copy => Some(Copied::of(&mut execution, &values, changes, graph, resources)?),
-        ResultPlace::Store | ResultPlace::Memory => None,
     };
     let mut figures = execution.stats()?;
     figures.reason = Some(reason);
@@ -304,17 +308,14 @@ fn run(
         // The checkpoints are no longer needed.
         checkpoint::discard(&chosen.folder)?;
     }
-    let source = match (states, copied) {
-        (Some(states), _) => states,
-        (None, Some(copied)) => {
+    let own = (Arc::clone(&ids), Arc::clone(&values));
+    let source = match left {
+        Left::InMemory(states) => Source::Memory(states),
+        Left::Copied(copied) => {
             drop((execution, location));
-            Source::of_run(copied.leave(
-                graph,
-                (Arc::clone(&ids), Arc::clone(&values)),
-                resources,
-            )?)
+            Source::of_run(copied.leave(graph, own, resources)?)
         }
-        (None, None) => {
+        Left::InStore => {
             if changes && settings.keeping.is_none() {
                 remove_missing(&mut execution)?;
             }
@@ -323,7 +324,6 @@ fn run(
             let partitions = execution.partition_edges().len();
             let partitioner = execution.partitioner().clone();
             drop(execution);
-            let own = (Arc::clone(&ids), Arc::clone(&values));
             location.settle((graph, store), own.clone(), resources)?;
             location.finished(&ids)?;
             let shared =

@@ -8,7 +8,7 @@ use brimful::execution::from_graph::scratch_folder;
 use brimful::execution::{Error, ListLocation, Partitioning};
 use brimful::graph::Graph as Inner;
 use brimful::store::sequence::{Sequence, SequenceReader, SequenceWriter};
-use brimful::store::{Folder, Resources};
+use brimful::store::{DiskFolder, Folder, Resources};
 use brimful::vertices::{Serializer as _, VertexStore as _};
 
 use super::location::Location;
@@ -35,7 +35,10 @@ impl Copied {
         graph: &Inner,
         resources: &Resources,
     ) -> Result<Self, Error> {
-        let folder = scratch_folder(graph, None);
+        let beside = scratch_folder(graph, None);
+        // In the URL of a store, a comma separates two folders.
+        let has_comma = beside.path().display().to_string().contains(',');
+        let folder = if has_comma { DiskFolder::new(std::env::temp_dir()) } else { beside };
         let mut writer = SequenceWriter::new(&folder, &resources.job)?;
         let (mut records, mut record) = (Records(Arc::clone(values)), Vec::new());
         execution.for_each(&mut |vertex| {
