@@ -176,9 +176,9 @@ def _supersteps(session: Session) -> Table:
     table = Table(
         f"databases: PageRank on {vertices:,} log-normal vertices by store",
         f"f64; {_THREADS} threads; `native`",
-        ("store", "load s", "superstep s", "/ bytes", "MiB on disk", "target"),
+        ("store", "load s", "superstep s", "/ bytes", "bytes/vertex", "target"),
     )
-    stores = ("bytes", "file", "kv", "rocksdb", "berkeleydb")
+    stores = ("bytes", "file", "kv", "rocksdb", "berkeleydb", *_SERVERS)
     folder = session.folder / "supersteps"
     all_series = session.measure(
         *(
@@ -200,11 +200,18 @@ def _supersteps(session: Session) -> Table:
             figure(series, lambda record: record["phases"]["load"]),
             figure(series, "superstep_median"),
             ratio(step, base),
-            figure(series, lambda record: record["store_figures"]["disk_bytes"] / MIB, 0),
+            figure(series, lambda record: _held(record) / vertices, 0),
             goal,
         )
         table.ran(series)
+    table.notes.append("bytes/vertex: on disk, or in memory for `bytes`; 0: unknown, on a server")
     return table
+
+
+def _held(record: Record) -> int:
+    figures = record["store_figures"]
+    held: int = figures["memory_bytes" if record["store"] == "bytes" else "disk_bytes"]
+    return held
 
 
 def _per_second(series: Series, phase: str) -> float | None:
@@ -419,7 +426,7 @@ def native(store: str, folder: Path, count: str, mebibytes: str, drawn: str) -> 
 def superstep(graph: str, store: str, folder: Path) -> Record:
     """Return the figures of three supersteps of PageRank."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    url = store if store == "bytes" else f"{store}:{folder}"
+    url = store if store == "bytes" else _url(store, folder)
     options = ("--max-supersteps", "3", "--tolerance", "0", "--threads", str(_THREADS))
     return Command(
         "brimful",

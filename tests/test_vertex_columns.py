@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import logging
+import pickle
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -428,6 +429,25 @@ def test_values_are_looked_up_by_id(path: Path) -> None:
     ) as graph:
         assert dict(graph.vertex_values("n")) == {"a": 3, "b": 1, "é": 2}
         assert 7 not in graph.vertex_values("n")
+
+
+def test_values_stay_on_disk() -> None:
+    count = 200_000
+    ids = pa.array(range(count))
+    with bf.Graph.from_arrow(
+        pa.table({"source": ids, "target": ids}),
+        vertex_columns=pa.table({"vertex": ids, "text": [f"{'x' * 50}{n}" for n in range(count)]}),
+    ) as graph:
+        del ids
+        before = pa.total_allocated_bytes()
+        texts = graph.vertex_values("text")
+        held = pa.total_allocated_bytes() - before
+        again = pickle.loads(pickle.dumps(texts))
+    assert held < 1 << 20, "the column takes 11 MB"
+    assert len(texts) == len(again) == count
+    for vertex in (0, 65_535, 65_536, 131_072, count - 1):
+        assert texts[vertex] == again[vertex] == f"{'x' * 50}{vertex}"
+    assert -1 not in texts and count not in texts
 
 
 def test_programs_see_columns(path: Path) -> None:

@@ -119,8 +119,10 @@ class KeptColumns:
     def vertex_values(self, column: str) -> Mapping[Any, Any]:
         """Return a column as a mapping from vertices to values, for programs in Python.
 
-        Memory: the column and 8 bytes a vertex, or the string ids. A look-up takes a few
-            microseconds.
+        In another process, as on a cluster, the column is read from the graph again.
+
+        Memory: the pages that look-ups touch, of a file in the folder for temporary files, which
+            the system gives back when memory is short. A look-up takes a few microseconds.
 
         Args:
             column: Name of the column.
@@ -131,6 +133,7 @@ class KeptColumns:
         Raises:
             UsageError: The graph has no such column.
             CorruptError: A page fails its checksum.
+            StoreIoError: The folder for temporary files is full, or cannot be written.
 
         >>> import brimful as bf, pyarrow as pa
         >>> cities = pa.table({"vertex": [0, 2], "city": ["Rome", "Oslo"]})

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import bisect
 import functools
-import os
-import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError, UsageError
-from brimful.io.output import writing_to
 from brimful.tables.edge_columns import ENDS, edge_rows
+from brimful.tables.spilled import spilled
 from brimful.wording import counted, shortened
 
 if TYPE_CHECKING:
@@ -50,24 +48,17 @@ class EdgeValues:
         #: The ends of the first edge of each batch.
         self._firsts: list[tuple[Any, Any]] = []
         self._edges = 0
-        self._file = self._written(reader)
+        self._file = spilled(reader.schema, self._noted(reader))
         self._batch = functools.lru_cache(_CACHED)(self._read)
 
-    def _written(self, reader: pyarrow.RecordBatchReader) -> Any:
-        """Write the rows to a file that has no name afterwards, and open it."""
-        import pyarrow as pa
-
-        folder = tempfile.gettempdir()
-        with writing_to(folder), tempfile.NamedTemporaryFile(prefix=".brimful-", dir=folder) as new:
-            with pa.ipc.new_file(new, reader.schema) as writer:
-                for batch in reader:
-                    for start in range(0, batch.num_rows, _ROWS):
-                        part = batch.slice(start, _ROWS)
-                        writer.write_batch(part)
-                        self._firsts.append((part[0][0].as_py(), part[1][0].as_py()))
-                    self._edges += batch.num_rows
-            new.flush()
-            return pa.ipc.open_file(pa.OSFile(os.fsencode(new.name)))
+    def _noted(self, reader: pyarrow.RecordBatchReader) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the rows in small batches, and note the first edge of each."""
+        for batch in reader:
+            for start in range(0, batch.num_rows, _ROWS):
+                part = batch.slice(start, _ROWS)
+                self._firsts.append((part[0][0].as_py(), part[1][0].as_py()))
+                yield part
+            self._edges += batch.num_rows
 
     def _read(self, number: int) -> tuple[list[tuple[Any, Any]], list[float], list[Any]]:
         """Return ends, weights and values of the edges of a batch."""

@@ -1,7 +1,8 @@
-"""A column of vertices in memory: a mapping from ids for look-ups in programs of the user.
+"""A column of vertices on disk: a mapping from ids for look-ups in programs of the user.
 
-Invariant: ids ascend, so that a look-up is a search in an array of Arrow; nothing becomes a
-Python object before a look-up returns it.
+Invariant: ids ascend, so that a look-up is a search. They lie in a file without a name, and the
+system maps the pages that look-ups touch; nothing becomes a Python object before a look-up returns
+it.
 """
 
 from __future__ import annotations
@@ -12,26 +13,33 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError
 from brimful.tables.columns import vertex_rows
+from brimful.tables.spilled import spilled
 
 if TYPE_CHECKING:
     from brimful import _native
 
 
 class VertexValues(Mapping[int | str, Any]):
-    """The values of a column by vertex id, in memory; None for nulls."""
+    """The values of a column by vertex id; None for nulls."""
 
     def __init__(self, graph: _native.Graph, column: str) -> None:
-        """Read a column.
+        """Write a column and its ids to the file.
 
         Raises:
             UsageError: The graph has no such column.
+            StoreIoError: The folder for temporary files is full, or cannot be written.
         """
-        table = vertex_rows(graph, [column]).read_all().combine_chunks()
-        self._ids, self._values = (
-            array.chunk(0) if array.num_chunks else array.combine_chunks()
-            for array in (table.column(0), table.column(1))
-        )
+        reader = vertex_rows(graph, [column])
+        rows = spilled(reader.schema, (batch for batch in reader if batch.num_rows))
+        self._graph, self._column = graph, column
+        self._parts = [rows.get_batch(at).columns for at in range(rows.num_record_batches)]
+        #: The first id of each part.
+        self._firsts = [ids[0].as_py() for ids, _ in self._parts]
         self._has_texts = graph.id_type == "string"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the path of the graph, from which another process reads the column."""
+        return _opened, (self._graph.path, self._column)
 
     def __getitem__(self, vertex: int | str) -> Any:
         """Return the value of a vertex.
@@ -40,16 +48,24 @@ class VertexValues(Mapping[int | str, Any]):
             NotFoundError: The graph has no such vertex (also a `KeyError`).
         """
         is_id = isinstance(vertex, str) if self._has_texts else hasattr(vertex, "__index__")
-        if is_id:
-            at = bisect.bisect_left(self._ids, vertex, key=lambda id_: id_.as_py())
-            if at < len(self._ids) and self._ids[at].as_py() == vertex:
-                return self._values[at].as_py()
+        part = bisect.bisect_right(self._firsts, vertex) - 1 if is_id else -1
+        if part >= 0:
+            ids, values = self._parts[part]
+            at = bisect.bisect_left(ids, vertex, key=lambda id_: id_.as_py())
+            if at < len(ids) and ids[at].as_py() == vertex:
+                return values[at].as_py()
         raise NotFoundError(f"there is no vertex {vertex}")
 
     def __len__(self) -> int:
         """Return the number of vertices."""
-        return len(self._ids)
+        return sum(len(ids) for ids, _ in self._parts)
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the vertices in ascending order."""
-        return (id_.as_py() for id_ in self._ids)
+        return (id_.as_py() for ids, _ in self._parts for id_ in ids)
+
+
+def _opened(path: str, column: str) -> VertexValues:
+    from brimful import _native
+
+    return VertexValues(_native.Graph.open(path), column)
