@@ -392,35 +392,17 @@ impl DiskMap {
     pub fn for_each(&self, mut f: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         let (mut records, mut next) = (Records::default(), Some(0));
         while let Some(start) = next {
-            next = self.links_of(&mut records, start, &mut f)?;
+            next = self.chains(&mut records, start, |id, chain| {
+                links(chain).try_for_each(|link| {
+                    link.ok_or_else(|| self.broken(id)).and_then(|l| f(l.key, l.value))
+                })
+            })?;
         }
         Ok(())
     }
 
-    /// Like [`DiskMap::for_each`], for one batch: `start` is 0 or the result of the previous call.
-    /// Returns `None` at the end.
-    pub fn for_some(
-        &self,
-        start: u64,
-        mut f: impl FnMut(&[u8], &[u8]) -> Result<()>,
-    ) -> Result<Option<u64>> {
-        self.links_of(&mut Records::default(), start, &mut f)
-    }
-
-    fn links_of(
-        &self,
-        records: &mut Records,
-        start: u64,
-        f: &mut impl FnMut(&[u8], &[u8]) -> Result<()>,
-    ) -> Result<Option<u64>> {
-        self.chains(records, start, |id, chain| {
-            links(chain).try_for_each(|link| {
-                link.ok_or_else(|| self.broken(id)).and_then(|l| f(l.key, l.value))
-            })
-        })
-    }
-
-    /// Like [`DiskMap::for_some`], with only the first value of each key.
+    /// Like [`DiskMap::for_each`], with only the first value of each key and for one batch: `start`
+    /// is 0 or the result of the previous call. Returns `None` at the end.
     pub fn first_values(
         &self,
         start: u64,

@@ -231,11 +231,11 @@ impl<'a> Checkpointer<'a> {
     pub fn resume<T: DeserializeOwned>(
         &mut self,
         max_supersteps: u64,
-        mut restore: impl FnMut(Saved, T) -> Result<()>,
+        restore: &mut dyn FnMut(Saved, T) -> Result<()>,
     ) -> Result<Option<u64>> {
         let mut corruption = None;
         for number in self.checkpoints.existing().filter(|_| self.options.resume) {
-            match self.resume_from(number, max_supersteps, &mut restore) {
+            match self.resume_from(number, max_supersteps, restore) {
                 Ok(superstep) => {
                     self.resources.job.say(match corruption {
                         None => format!("the run resumes from superstep {superstep}"),
@@ -262,7 +262,7 @@ impl<'a> Checkpointer<'a> {
         &mut self,
         number: u64,
         max_supersteps: u64,
-        restore: &mut impl FnMut(Saved, T) -> Result<()>,
+        restore: &mut dyn FnMut(Saved, T) -> Result<()>,
     ) -> Result<u64> {
         let saved = self.checkpoints.read(number)?;
         let superstep = self.superstep(&saved)?;
@@ -303,10 +303,20 @@ impl<'a> Checkpointer<'a> {
         let begin = Instant::now();
         let mut draft = self.checkpoints.begin().map_err(Error::from)?;
         arrays(&mut draft, self.resources)?;
+        Ok(self.publish(superstep, fields, draft, begin)?)
+    }
+
+    fn publish<T: Serialize>(
+        &mut self,
+        superstep: u64,
+        fields: T,
+        draft: Draft,
+        begin: Instant,
+    ) -> Result<()> {
         let payload =
             Payload { format: FORMAT, superstep, identity: self.identity.clone(), fields };
         let payload = serde_json::to_vec(&payload).map_err(|e| Error::Usage(e.to_string()))?;
-        self.checkpoints.publish(draft, payload).map_err(Error::from)?;
+        self.checkpoints.publish(draft, payload)?;
         self.last = Instant::now();
         self.seconds += (self.last - begin).as_secs_f64();
         Ok(())

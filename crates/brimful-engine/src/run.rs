@@ -25,9 +25,7 @@ use brimful_store::huge::HugeArray;
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Content, Resources};
 
-use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
-use crate::exchange::Share;
 use crate::exchange::division::Division;
 use crate::plan::division::PURPOSE;
 use crate::plan::extent::{Extent, present};
@@ -35,7 +33,7 @@ use crate::plan::forecast::Setting;
 use crate::plan::needs::Needs;
 use crate::plan::options::{RunOptions, TraversalMode};
 use crate::result::stats::{Durations, Stats, Swept, Traversal};
-use crate::supersteps::{Supersteps, build_missing, run_to_end};
+use crate::supersteps::{Supersteps, prepare, run_to_end};
 use crate::traverse::frontier::Frontier;
 use crate::traverse::sparse::Sparse;
 use crate::traverse::sums::SpilledSums;
@@ -87,23 +85,15 @@ pub fn run<P: Program>(
     let setting = Setting::new(&extent, resources);
     resources.budget.require(setting.min_of_program(&needs, options.asynchronous), PURPOSE)?;
     let identity = identity::<P>(options);
-    // Of several processes, only the observer writes checkpoints and returns the states.
-    let observes = options.share.as_ref().is_none_or(Share::observes);
-    let open = |chosen| Checkpointer::open(chosen, graph, &identity, resources, observes);
-    let checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
-    options.check_index(graph, program.indexes())?;
-    let index_seconds = build_missing(graph, program.indexes(), resources)?;
+    let prepared = prepare(graph, program.indexes(), options, &identity, resources)?;
     let shards: Vec<Arc<ShardFile>> =
         present(graph, program.indexes()).into_iter().map(Arc::clone).collect();
-    let (run, stats) = run_to_end(graph, options, resources, checkpointer, index_seconds, || {
+    let (run, stats) = run_to_end(graph, options, resources, prepared, || {
         let context = RunContext::new(program, graph, options, resources, shards)?;
         let mut run = ShardRun::new(context)?;
         run.load_degrees()?;
         Ok(run)
     })?;
-    if !observes {
-        return Err(Error::ShareDone(Box::new(stats)));
-    }
     let isolated = run.isolated.map_or(Isolated::Initial, Isolated::Same);
     Ok(Output { states: run.states, isolated, aggregate: run.globals.aggregate, stats })
 }

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
+use crate::exchange::Share;
 use crate::plan::options::RunOptions;
 use crate::result::stats::{Durations, Reason, Stats, Swept, Traversal, Work};
 
@@ -55,7 +56,7 @@ pub trait Supersteps {
 ///
 /// # Errors
 /// Errors of a superstep, of a new round, and of `checkpoint`.
-pub fn run_supersteps<R: Supersteps>(
+pub fn run_supersteps<R: Supersteps + ?Sized>(
     run: &mut R,
     options: &RunOptions,
     start: Instant,
@@ -126,42 +127,86 @@ pub(crate) trait Resumable: Supersteps<Error = Error> {
     }
 }
 
+/// What a run needs before it is created.
+pub(crate) struct Prepared<'a> {
+    checkpointer: Option<Checkpointer<'a>>,
+    index_seconds: f64,
+    /// Of several processes, only the observer writes checkpoints and returns the states.
+    observes: bool,
+}
+
+/// Opens the checkpoints of a run of this identity, and builds the index that it walks and the
+/// graph lacks.
+pub(crate) fn prepare<'a>(
+    graph: &Graph,
+    indexes: &[Index],
+    options: &'a RunOptions,
+    identity: &[(&str, String)],
+    resources: &'a Resources,
+) -> Result<Prepared<'a>> {
+    let observes = options.share.as_ref().is_none_or(Share::observes);
+    let open = |chosen| Checkpointer::open(chosen, graph, identity, resources, observes);
+    let checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
+    options.check_index(graph, indexes)?;
+    let index_seconds = build_missing(graph, indexes, resources)?;
+    Ok(Prepared { checkpointer, index_seconds, observes })
+}
+
 /// Creates a run, starts or resumes it, runs its supersteps, and returns it with its figures.
+///
+/// # Errors
+/// Errors of the run; [`Error::ShareDone`] at the end in a process that is not the observer.
 pub(crate) fn run_to_end<R: Resumable>(
     graph: &Graph,
     options: &RunOptions,
     resources: &Resources,
-    mut checkpointer: Option<Checkpointer<'_>>,
-    index_seconds: f64,
+    prepared: Prepared<'_>,
     make: impl FnOnce() -> Result<R>,
 ) -> Result<(R, Stats)> {
-    let (begin, moved) = (Instant::now(), || moved(graph, resources));
-    let moved_before = moved();
-    let mut run = make()?;
-    let prepared = begin.elapsed().as_secs_f64();
+    let (begin, moved_before) = (Instant::now(), moved(graph, resources));
+    let (mut run, observes) = (make()?, prepared.observes);
+    let stats = finish(&mut run, graph, options, resources, prepared, begin, moved_before)?;
+    if observes { Ok((run, stats)) } else { Err(Error::ShareDone(Box::new(stats))) }
+}
+
+/// Runs `run`, whose making began at `begin`, to its end. It is compiled once for all programs.
+fn finish<F: DeserializeOwned>(
+    run: &mut dyn Resumable<Fields = F>,
+    graph: &Graph,
+    options: &RunOptions,
+    resources: &Resources,
+    prepared: Prepared<'_>,
+    begin: Instant,
+    moved_before: Moved,
+) -> Result<Stats> {
+    let Prepared { mut checkpointer, index_seconds, .. } = prepared;
+    let moved = || moved(graph, resources);
+    let made = begin.elapsed().as_secs_f64();
     let resumed_from = match &mut checkpointer {
         Some(checkpointer) => checkpointer
-            .resume(options.max_supersteps, |mut saved, fields| run.restore(&mut saved, fields))?,
+            .resume(options.max_supersteps, &mut |mut saved, fields| {
+                run.restore(&mut saved, fields)
+            })?,
         None => None,
     };
     if resumed_from.is_none() {
         run.initialize()?;
     }
     let initialized = begin.elapsed().as_secs_f64();
-    let reason = run_supersteps(&mut run, options, begin, moved, |run| {
+    let reason = run_supersteps(run, options, begin, moved, |run| {
         checkpointer.as_mut().map_or(Ok(false), |checkpointer| run.checkpoint(checkpointer))
     })?;
     run.complete()?;
     let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
     let seconds = begin.elapsed().as_secs_f64();
     let mut phases = vec![
-        ("prepare", prepared),
-        (if resumed_from.is_some() { "resume" } else { "initialize" }, initialized - prepared),
+        ("prepare", made),
+        (if resumed_from.is_some() { "resume" } else { "initialize" }, initialized - made),
         ("supersteps", seconds - initialized - checkpoints.unwrap_or(0.0)),
     ];
     phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
     let swept = run.swept();
-    let stats = Stats {
+    Ok(Stats {
         supersteps: run.done(),
         reason,
         durations: std::mem::take(run.durations()),
@@ -174,8 +219,7 @@ pub(crate) fn run_to_end<R: Resumable>(
         threads: resources.workers(),
         resumed_from,
         store: None,
-    };
-    Ok((run, stats))
+    })
 }
 
 /// Builds the index that a program walks and the graph lacks, if any. Returns the seconds that this

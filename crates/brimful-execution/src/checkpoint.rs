@@ -65,7 +65,7 @@ impl<'c> RunCheckpoints<'c> {
     /// As [`Checkpointer::resume`].
     pub(crate) fn resume<T: DeserializeOwned>(
         &mut self,
-        restore: impl FnMut(Saved, T) -> brimful_engine::Result<()>,
+        restore: &mut dyn FnMut(Saved, T) -> brimful_engine::Result<()>,
     ) -> Result<()> {
         self.resumed_from = self.checkpointer.resume(self.max_supersteps, restore)?;
         self.number = self.number.map(|none| self.resumed_from.unwrap_or(none));
@@ -154,7 +154,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
         serializer: &mut dyn Serializer<VertexOf<P>>,
     ) -> Result<bool> {
         let (mut newest, mut block) = (None, Buffer::new());
-        checkpoints.resume(|mut saved, prior: PriorRun| {
+        checkpoints.resume(&mut |mut saved, prior: PriorRun| {
             // All blocks are checked before the first vertex is loaded: an older checkpoint may be
             // valid.
             while saved.block(&mut block)? {}

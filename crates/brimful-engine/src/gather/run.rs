@@ -14,9 +14,7 @@ use brimful_store::{Content, Error as StoreError, Resources};
 use super::step::{GatherBuffers, GatherContext, GatherFigures, GatherState};
 use super::unpacked::UnpackedLists;
 use super::{Gathered, checkpoint};
-use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
-use crate::exchange::Share;
 use crate::exchange::division::Division;
 use crate::plan::extent::{Extent, present};
 use crate::plan::forecast::Setting;
@@ -25,7 +23,7 @@ use crate::plan::needs::GatherNeeds;
 use crate::plan::options::RunOptions;
 use crate::result::log::log_unshared;
 use crate::result::stats::{Durations, Swept, Traversal};
-use crate::supersteps::{Supersteps, build_missing, run_to_end};
+use crate::supersteps::{Supersteps, prepare, run_to_end};
 use crate::traverse::interval_edges::spill::Spill;
 use crate::traverse::interval_edges::{Reader, Shards};
 use crate::vertex::aggregate::Aggregate;
@@ -71,19 +69,11 @@ pub fn gather<G: Gather>(
     let minimum = Setting::new(&extent, resources).min_of_lists(&GatherNeeds::of(program));
     resources.budget.require(minimum, PURPOSE)?;
     let identity = checkpoint::identity::<G>(options);
-    // Of several processes, only the observer writes checkpoints and returns the states.
-    let observes = options.share.as_ref().is_none_or(Share::observes);
-    let open = |chosen| Checkpointer::open(chosen, graph, &identity, resources, observes);
-    let checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
-    options.check_index(graph, program.indexes())?;
-    let index_seconds = build_missing(graph, program.indexes(), resources)?;
+    let prepared = prepare(graph, program.indexes(), options, &identity, resources)?;
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let (run, stats) = run_to_end(graph, options, resources, checkpointer, index_seconds, || {
+    let (run, stats) = run_to_end(graph, options, resources, prepared, || {
         GatherRun::new(program, graph, options, resources)
     })?;
-    if !observes {
-        return Err(Error::ShareDone(Box::new(stats)));
-    }
     let GatherState { states, globals } = run.current;
     Ok(Gathered { states, aggregate: globals.aggregate, stats })
 }

@@ -66,23 +66,9 @@ impl<'a, P: Program> RunContext<'a, P> {
         resources: &'a Resources,
         shards: Vec<Arc<ShardFile>>,
     ) -> Result<Self> {
-        let (workers, budget) = (resources.workers(), &resources.budget);
-        let borrowed: Vec<&Arc<ShardFile>> = shards.iter().collect();
-        let division = options.share.as_ref().map(|share| Division::new(share, graph, &borrowed));
-        let needs = Needs::of(program).of_share(division.is_some());
-        let memory = division.as_ref().map_or(0, |one| one.exchange_bytes(needs.signal));
-        let needs = needs.with_exchange(memory);
-        let extent = Extent::of_shards(graph, &borrowed, options.weighted);
-        let plan = Plan::new(&needs, &extent, options.asynchronous, workers, budget)?;
-        plan.log(&needs);
-        let memory = budget.reserve(plan.total_bytes, PURPOSE)?;
+        let constants = Constants::new(Needs::of(program), graph, options, resources, shards)?;
         let interval_bits = graph.description().interval_bits;
-        let intervals = graph.intervals() as usize;
-        if let Some(division) = division.as_ref().filter(|_| plan.exchange_bytes > 0) {
-            division.share_memory(needs.signal)?;
-        }
-        let owned = division.as_ref().map_or(0..intervals, Division::owned);
-        let files = PinnedIndex::pin(shards, options.weighted, plan.pinned_bytes, &owned);
+        let Constants { plan, memory, files, schedule, owned, division, read_pool } = constants;
         Ok(Self {
             program,
             graph,
@@ -90,11 +76,11 @@ impl<'a, P: Program> RunContext<'a, P> {
             resources,
             plan,
             memory,
-            schedule: Schedule::new(&files, intervals, &owned, interval_bits),
+            files,
+            schedule,
             owned,
             division,
-            files,
-            read_pool: ReadPool::new(2 * workers.clamp(1, 4))?,
+            read_pool,
             degrees: Degrees::Unused,
             thresholds: Thresholds::new(options.signal_threshold, options.collect_threshold),
             free: FreeSums::new(interval_bits),
@@ -112,27 +98,10 @@ impl<'a, P: Program> RunContext<'a, P> {
     }
 
     pub(super) fn read_degrees(&self) -> Result<Degrees> {
-        if !self.plan.degrees_resident {
-            return Ok(Degrees::OnDisk);
+        match self.plan.degrees_resident {
+            true => resident_degrees(self.graph, self.options.weighted),
+            false => Ok(Degrees::OnDisk),
         }
-        let vertices = self.graph.connected() as usize;
-        if self.options.weighted {
-            let mut strengths = vec![0.0; vertices];
-            self.graph.strengths(0, &mut strengths)?;
-            return Ok(Degrees::ResidentStrengths(strengths));
-        }
-        let (mut degrees, mut window) = (vec![0_u32; vertices], Vec::new());
-        for (index, part) in degrees.chunks_mut(DEGREES_AT_ONCE).enumerate() {
-            window.resize(part.len(), 0);
-            self.graph.degrees((index * DEGREES_AT_ONCE) as u64, &mut window)?;
-            for (narrow, &wide) in part.iter_mut().zip(&window) {
-                let Ok(degree) = u32::try_from(wide) else {
-                    return Ok(Degrees::OnDisk);
-                };
-                *narrow = degree;
-            }
-        }
-        Ok(Degrees::Resident(degrees))
     }
 
     /// Shows progress in every 64th superstep, as each may take microseconds; `superstep` are done.
@@ -236,6 +205,77 @@ impl<'a, P: Program> RunContext<'a, P> {
             Ok(())
         })
     }
+}
+
+/// Those constants of a run that need not know its program.
+struct Constants<'a> {
+    plan: Plan,
+    memory: Reservation,
+    files: Vec<PinnedIndex>,
+    schedule: Schedule,
+    owned: Range<usize>,
+    division: Option<Division<'a>>,
+    read_pool: ReadPool,
+}
+
+impl<'a> Constants<'a> {
+    /// The constants of a program with some needs.
+    fn new(
+        needs: Needs,
+        graph: &'a Graph,
+        options: &'a RunOptions,
+        resources: &Resources,
+        shards: Vec<Arc<ShardFile>>,
+    ) -> Result<Self> {
+        let (workers, budget) = (resources.workers(), &resources.budget);
+        let borrowed: Vec<&Arc<ShardFile>> = shards.iter().collect();
+        let division = options.share.as_ref().map(|share| Division::new(share, graph, &borrowed));
+        let needs = needs.of_share(division.is_some());
+        let memory = division.as_ref().map_or(0, |one| one.exchange_bytes(needs.signal));
+        let needs = needs.with_exchange(memory);
+        let extent = Extent::of_shards(graph, &borrowed, options.weighted);
+        let plan = Plan::new(&needs, &extent, options.asynchronous, workers, budget)?;
+        plan.log(&needs);
+        let memory = budget.reserve(plan.total_bytes, PURPOSE)?;
+        let interval_bits = graph.description().interval_bits;
+        let intervals = graph.intervals() as usize;
+        if let Some(division) = division.as_ref().filter(|_| plan.exchange_bytes > 0) {
+            division.share_memory(needs.signal)?;
+        }
+        let owned = division.as_ref().map_or(0..intervals, Division::owned);
+        let files = PinnedIndex::pin(shards, options.weighted, plan.pinned_bytes, &owned);
+        Ok(Self {
+            plan,
+            memory,
+            schedule: Schedule::new(&files, intervals, &owned, interval_bits),
+            owned,
+            division,
+            files,
+            read_pool: ReadPool::new(2 * workers.clamp(1, 4))?,
+        })
+    }
+}
+
+/// The degrees of all vertices with edges, or their strengths; on disk if one exceeds 32 bits.
+fn resident_degrees(graph: &Graph, weighted: bool) -> Result<Degrees> {
+    let vertices = graph.connected() as usize;
+    if weighted {
+        let mut strengths = vec![0.0; vertices];
+        graph.strengths(0, &mut strengths)?;
+        return Ok(Degrees::ResidentStrengths(strengths));
+    }
+    let (mut degrees, mut window) = (vec![0_u32; vertices], Vec::new());
+    for (index, part) in degrees.chunks_mut(DEGREES_AT_ONCE).enumerate() {
+        window.resize(part.len(), 0);
+        graph.degrees((index * DEGREES_AT_ONCE) as u64, &mut window)?;
+        for (narrow, &wide) in part.iter_mut().zip(&window) {
+            let Ok(degree) = u32::try_from(wide) else {
+                return Ok(Degrees::OnDisk);
+            };
+            *narrow = degree;
+        }
+    }
+    Ok(Degrees::Resident(degrees))
 }
 
 /// Takes the partial results out of their locks.

@@ -12,6 +12,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytemuck::Pod;
+
 use super::ShardRun;
 use crate::error::Result;
 use crate::exchange::Contribution;
@@ -95,7 +97,7 @@ impl<P: Program> ShardRun<'_, P> {
         let own_vertices = division.own_vertices();
         let mut activity = activity;
         if let (Some(map), Some(list)) = (&mut activity, &list) {
-            mark::<P>(map, &self.signals, own_vertices.clone(), Some(list));
+            mark(map, &self.signals, P::Combiner::SILENCE, own_vertices.clone(), Some(list));
         }
         let list = self.listed(own_vertices.clone(), &partials, list);
         let report = SuperstepReport {
@@ -121,9 +123,9 @@ impl<P: Program> ShardRun<'_, P> {
             } else {
                 let (vertices, bytes) =
                     (division.vertices(index), (*contributions[index].signals).as_ref());
-                let part = take_in::<P>(&mut self.signals, vertices.clone(), report.form, bytes)?;
+                let part = take_in(&mut self.signals, vertices.clone(), report.form, bytes)?;
                 if let Some(map) = &mut activity {
-                    mark::<P>(map, &self.signals, vertices, part.as_deref());
+                    mark(map, &self.signals, P::Combiner::SILENCE, vertices, part.as_deref());
                 }
                 Cow::from(part.unwrap_or_default())
             };
@@ -202,12 +204,12 @@ impl<P: Program> ShardRun<'_, P> {
         let own = bytemuck::cast_slice(&self.signals[division.own_vertices()]);
         for (index, records) in division.gather_bytes(own, job)? {
             let vertices = division.vertices(index);
-            take_in::<P>(&mut self.signals, vertices, ALL_SIGNALS, (*records).as_ref())?;
+            take_in(&mut self.signals, vertices, ALL_SIGNALS, (*records).as_ref())?;
         }
         if let Some(frontier) = self.frontier.as_ref().filter(|_| division.observes()) {
             let vertices = self.context.graph.connected() as usize;
             let mut map = Frontier::empty_map(vertices);
-            mark::<P>(&mut map, &self.signals, 0..vertices, None);
+            mark(&mut map, &self.signals, P::Combiner::SILENCE, 0..vertices, None);
             self.frontier = Some(Frontier::marked(vertices, map, frontier.count()));
         }
         Ok(())
@@ -231,8 +233,8 @@ fn reports<A: Aggregate>(
 }
 
 /// Puts the signals of `vertices` in place; returns the vertices if they are listed.
-fn take_in<P: Program>(
-    signals: &mut [SignalOf<P>],
+fn take_in<S: Pod>(
+    signals: &mut [S],
     vertices: Range<usize>,
     form: u64,
     bytes: &[u8],
@@ -245,7 +247,7 @@ fn take_in<P: Program>(
         place.copy_from_slice(bytes);
         return Ok(None);
     }
-    let of_signal = size_of::<SignalOf<P>>();
+    let of_signal = size_of::<S>();
     let count = bytes.len() / (8 + of_signal);
     let (ids, listed) = bytes.split_at(count * 8);
     let (ids, _) = ids.as_chunks();
@@ -262,18 +264,17 @@ fn take_in<P: Program>(
 }
 
 /// Marks those of `vertices` that signal; `list` has them if it is known.
-fn mark<P: Program>(
+fn mark<S: PartialEq>(
     map: &mut [AtomicBool],
-    signals: &[SignalOf<P>],
+    signals: &[S],
+    silence: S,
     vertices: Range<usize>,
     list: Option<&[u64]>,
 ) {
     let mut mark = |vertex: usize| map[vertex >> ACTIVITY_BITS].store(true, Ordering::Relaxed);
     match list {
         Some(list) => list.iter().for_each(|vertex| mark(*vertex as usize)),
-        None => {
-            vertices.filter(|vertex| signals[*vertex] != P::Combiner::SILENCE).for_each(&mut mark)
-        }
+        None => vertices.filter(|vertex| signals[*vertex] != silence).for_each(&mut mark),
     }
 }
 

@@ -79,7 +79,7 @@ impl<'c> NumericCheckpoints<'c> {
     pub(super) fn resume(&mut self, program: &mut dyn Erased) -> Result<PriorNumericRun> {
         let (resources, window, due) = (self.resources, self.window, &mut self.due);
         let mut prior = PriorNumericRun::default();
-        self.checkpoints.resume(|mut saved, saved_state: CheckpointState| {
+        self.checkpoints.resume(&mut |mut saved, saved_state: CheckpointState| {
             let path = saved.path();
             program.restore(&mut saved, resources)?;
             saved.records(due, window, resources)?;
