@@ -310,13 +310,13 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
         aggregate = <[Slot; AGGREGATES]>::NOTHING.after(aggregate);
     }
     let (states, parameters) = (Arc::new(states), Arc::new(parameters));
-    let of_isolated = move |place: u64| match isolated {
+    let of_isolated: OfIsolated<WORDS> = Arc::new(move |place| match isolated {
         Isolated::Same(state) => state,
         // The first parameter is there for the vertices without edges as well.
         Isolated::Initial => initial_state(kernel, &parameters, place),
-    };
+    });
     let column = |(name, kind, offset): &(String, String, usize)| {
-        let values = field_of(&states, of_isolated.clone(), kind, *offset)?;
+        let values = field_of(&states, &of_isolated, kind, *offset)?;
         Ok(ResultTable::new(Arc::clone(graph), name.clone(), values.without_nulls())?)
     };
     let mut tables =
@@ -332,10 +332,14 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
     })
 }
 
+/// The states of vertices without edges. Its type does not depend on the shape of the program, so
+/// that the fields of states are compiled once for all shapes.
+type OfIsolated<const WORDS: usize> = Arc<dyn Fn(u64) -> State<WORDS> + Send + Sync>;
+
 /// The values of one field of states: the number of a NumPy type at an offset in bytes.
 fn field_of<const WORDS: usize>(
     states: &Arc<ScratchArray<State<WORDS>>>,
-    of_isolated: impl Fn(u64) -> State<WORDS> + Send + Sync + 'static,
+    of_isolated: &OfIsolated<WORDS>,
     kind: &str,
     offset: usize,
 ) -> std::result::Result<Values, Failure> {
@@ -347,6 +351,7 @@ fn field_of<const WORDS: usize>(
                 let number = bytemuck::pod_read_unaligned::<$number>(bytes);
                 Some(<$shown>::from(number))
             };
+            let of_isolated = Arc::clone(of_isolated);
             Values::$make(Arc::clone(states), field, move |place| field(of_isolated(place)))
         }};
     }
