@@ -52,7 +52,8 @@ pub trait Supersteps {
 }
 
 /// Runs supersteps until a run that began at `start` ends. `checkpoint` is called after each
-/// superstep but the last, and returns whether it wrote a checkpoint.
+/// superstep but the last, and returns whether it wrote a checkpoint. `moved` returns the bytes moved
+/// so far, or `None` if they are not counted.
 ///
 /// # Errors
 /// Errors of a superstep, of a new round, and of `checkpoint`.
@@ -60,7 +61,7 @@ pub fn run_supersteps<R: Supersteps + ?Sized>(
     run: &mut R,
     options: &RunOptions,
     start: Instant,
-    moved: impl Fn() -> Moved,
+    moved: impl Fn() -> Option<Moved>,
     mut checkpoint: impl FnMut(&mut R) -> Result<bool, R::Error>,
 ) -> Result<Reason, R::Error> {
     let (first, mut begin) = (run.done(), Instant::now());
@@ -89,7 +90,8 @@ pub fn run_supersteps<R: Supersteps + ?Sized>(
         let end = Instant::now();
         let seconds = (end - begin).as_secs_f64();
         let (swept, moved) = (run.swept(), moved());
-        let work = Work::new(seconds, Some(frontier), swept - swept_before, moved - moved_before);
+        let moved_now = moved.zip(moved_before).map(|(moved, before)| moved - before);
+        let work = Work::new(seconds, Some(frontier), swept - swept_before, moved_now);
         (swept_before, moved_before) = (swept, moved);
         run.durations().push(work, traversal);
         work.log(run.done(), traversal);
@@ -193,9 +195,13 @@ fn finish<F: DeserializeOwned>(
         run.initialize()?;
     }
     let initialized = begin.elapsed().as_secs_f64();
-    let reason = run_supersteps(run, options, begin, moved, |run| {
-        checkpointer.as_mut().map_or(Ok(false), |checkpointer| run.checkpoint(checkpointer))
-    })?;
+    let reason = run_supersteps(
+        run,
+        options,
+        begin,
+        || Some(moved()),
+        |run| checkpointer.as_mut().map_or(Ok(false), |checkpointer| run.checkpoint(checkpointer)),
+    )?;
     run.complete()?;
     let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
     let seconds = begin.elapsed().as_secs_f64();

@@ -321,7 +321,8 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         let reason = match self.options.mode {
             RunMode::Synchronous => {
                 let (graph, resources, options) = (self.graph, self.resources, self.options);
-                let (begin, moved) = (self.begin, || moved(graph, resources));
+                let is_counted = !self.execution.stats()?.has_uncounted_bytes;
+                let (begin, moved) = (self.begin, || is_counted.then(|| moved(graph, resources)));
                 run_supersteps(&mut self, &options.run, begin, moved, Self::checkpoint)?
             }
             RunMode::Asynchronous(_) => self.rounds()?,

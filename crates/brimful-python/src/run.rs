@@ -264,13 +264,6 @@ pub(crate) fn store_figures(
         ];
         counts.into_iter().try_for_each(|(name, count)| done.set_item(name, count))?;
         done.set_item("supersteps", by_superstep)?;
-        if figures.has_uncounted_bytes
-            && let Some(seconds) = out.get_item("superstep_seconds")?
-        {
-            let unknown = vec![None::<u64>; seconds.len()?];
-            out.set_item("superstep_bytes_read", &unknown)?;
-            out.set_item("superstep_bytes_written", &unknown)?;
-        }
     }
     let lists = figures.map(|_| store.lists.as_deref().unwrap_or(ListLocation::default().name()));
     out.set_item("store", &store.url)?;
@@ -315,8 +308,8 @@ pub(crate) fn work_figures(out: &Bound<'_, PyDict>, listed: &[Work]) -> PyResult
     list("frontier", &|work| work.frontier)?;
     list("signals", &|work| Some(work.swept.signals))?;
     list("edges", &|work| Some(work.swept.edges))?;
-    list("bytes_read", &|work| Some(work.bytes_read))?;
-    list("bytes_written", &|work| Some(work.bytes_written))
+    list("bytes_read", &|work| work.bytes_read)?;
+    list("bytes_written", &|work| work.bytes_written)
 }
 
 fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {

@@ -113,10 +113,10 @@ pub struct Work {
     /// Signals and edges.
     #[serde(flatten)]
     pub swept: Swept,
-    /// Bytes read from files.
-    pub bytes_read: u64,
-    /// Bytes written to files.
-    pub bytes_written: u64,
+    /// Bytes read from files; `None` if a store does not count them.
+    pub bytes_read: Option<u64>,
+    /// Bytes written to files, likewise.
+    pub bytes_written: Option<u64>,
     /// Bytes found in memory instead of read, because the run had pinned them.
     pub bytes_found: u64,
 }
@@ -124,14 +124,14 @@ pub struct Work {
 impl Work {
     /// The work of a superstep of `seconds` seconds with this `frontier` and these counts of
     /// signals, edges and bytes.
-    pub fn new(seconds: f64, frontier: Option<u64>, swept: Swept, moved: Moved) -> Self {
+    pub fn new(seconds: f64, frontier: Option<u64>, swept: Swept, moved: Option<Moved>) -> Self {
         Self {
             seconds,
             frontier,
             swept,
-            bytes_read: moved.bytes_read(),
-            bytes_written: moved.bytes_written(),
-            bytes_found: moved.bytes_found(),
+            bytes_read: moved.map(|moved| moved.bytes_read()),
+            bytes_written: moved.map(|moved| moved.bytes_written()),
+            bytes_found: moved.map_or(0, |moved| moved.bytes_found()),
         }
     }
 }
@@ -306,7 +306,7 @@ impl Stats {
         let seconds = phases.iter().map(|(_, seconds)| seconds).sum();
         let mut durations = Durations::default();
         let swept = Swept { signals: edges, edges };
-        durations.push(Work::new(seconds, None, swept, moved), traversal);
+        durations.push(Work::new(seconds, None, swept, Some(moved)), traversal);
         Self {
             supersteps: 1,
             reason: Reason::Finished,

@@ -88,14 +88,14 @@ impl SuperstepFigures {
         }
     }
 
-    /// The figures that supersteps of every kind of run have; bytes that are not known count as 0.
+    /// The figures that supersteps of every kind of run have.
     pub fn work(&self) -> Work {
         Work {
             seconds: self.signal_seconds + self.collect_seconds,
             frontier: Some(self.frontier),
             swept: Swept { signals: self.messages, edges: self.edges },
-            bytes_read: self.bytes_read.unwrap_or(0),
-            bytes_written: self.bytes_written.unwrap_or(0),
+            bytes_read: self.bytes_read,
+            bytes_written: self.bytes_written,
             bytes_found: 0,
         }
     }
