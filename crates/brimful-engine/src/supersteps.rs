@@ -52,8 +52,8 @@ pub trait Supersteps {
 }
 
 /// Runs supersteps until a run that began at `start` ends. `checkpoint` is called after each
-/// superstep but the last, and returns whether it wrote a checkpoint. `moved` returns the bytes moved
-/// so far, or `None` if they are not counted.
+/// superstep but the last, and returns whether it wrote a checkpoint. `moved` returns the bytes
+/// moved so far, or `None` if they are not counted.
 ///
 /// # Errors
 /// Errors of a superstep, of a new round, and of `checkpoint`.
