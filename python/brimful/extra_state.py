@@ -78,14 +78,14 @@ def _is_kept(read: Any, value: Any) -> bool:
     return bool(read == value) or repr(read) == repr(value)
 
 
-def _part(value: Any, is_wrong: Callable[[Any], bool]) -> Any:
-    """Return the innermost part of a wrong value that is wrong by itself.
+def _part(value: Any, is_wrong: Callable[[Any], bool], above: tuple[int, ...] = ()) -> Any:
+    """Return the innermost part of a wrong value that is wrong by itself, or contains itself.
 
     The value of a Pregel vertex is in a list that the author of the program does not see.
     """
     parts = value.values() if isinstance(value, dict) else value
-    if isinstance(value, (dict, list, tuple)):
+    if isinstance(value, (dict, list, tuple)) and id(value) not in above:
         for part in parts:
             if is_wrong(part):
-                return _part(part, is_wrong)
+                return _part(part, is_wrong, (*above, id(value)))
     return value

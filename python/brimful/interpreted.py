@@ -131,7 +131,7 @@ class InterpretedRun:
                     thresholds=thresholds_of(called),
                     dumps=of_states[0],
                     loads=of_states[1],
-                    keeps_numbers=name in ("json", "pickle"),
+                    serializer=name,
                     next_superstep=steps.next_superstep if steps else None,
                     extra_state=extra_state(steps, written, loads) if saving and steps else None,
                     addresses=is_pregel,

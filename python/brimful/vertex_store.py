@@ -221,7 +221,6 @@ class VertexStore(States):
             program_store(url, checked(StoreOptions, {})),
             checked_dumps(name, dumps),
             loads,
-            name in ("json", "pickle"),
             name,
             stored["weights"] == "true",
             limits["budget"],

@@ -12,6 +12,7 @@ mod extra_state;
 mod graph_ids;
 mod ids;
 pub(crate) mod kept;
+mod packed;
 mod purity;
 mod record;
 mod sharing;
@@ -82,7 +83,7 @@ struct Settings {
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
 #[pyo3(signature = (
-    graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep,
+    graph, program, *, delivery, thresholds, dumps, loads, serializer, next_superstep,
     extra_state, addresses, creates, mode, max_supersteps, weighted, store, keeping,
     checkpoint_every, checkpoint_dir, resume, identity, share, budget, process_budget, progress
 ))]
@@ -95,7 +96,7 @@ pub(crate) fn run_program(
     thresholds: (f64, f64),
     dumps: Py<PyAny>,
     loads: Py<PyAny>,
-    keeps_numbers: bool,
+    serializer: &str,
     next_superstep: Option<Py<PyAny>>,
     extra_state: Option<(Py<PyAny>, Py<PyAny>)>,
     addresses: bool,
@@ -159,7 +160,7 @@ pub(crate) fn run_program(
         let place = choice.schemes.place(&choice.url).map_err(Error::from)?;
         let is_live = place == Place::Live;
         let memory = MemoryWatch::new(&resources.budget, process_budget);
-        let values = Values::new((dumps, loads), (is_live, keeps_numbers), memory);
+        let values = Values::new((dumps, loads), (is_live, serializer), memory);
         let mut location = Location::new(&choice, &inner, (settings.keeping.as_ref(), weighted))?;
         let ids = Arc::new(Ids::new(&inner, location.created(), place.has_share(), resources)?);
         let values = Arc::new(values);

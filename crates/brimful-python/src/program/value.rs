@@ -17,6 +17,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyNone};
 
+use super::packed::{packed, unpacked};
 use crate::errors::Failure;
 
 /// A state or a signal.
@@ -186,6 +187,8 @@ pub(super) struct Values {
     pub(super) is_live: bool,
     /// True if the serializer keeps numbers as they are, so that numbers need no serializer.
     keeps_numbers: bool,
+    /// True if it is JSON, which leaves plain objects to [`packed`].
+    packs: bool,
     waiting: Mutex<Waiting>,
     memory: MemoryWatch,
 }
@@ -193,11 +196,12 @@ pub(super) struct Values {
 impl Values {
     pub(super) fn new(
         (dumps, loads): (Py<PyAny>, Py<PyAny>),
-        (is_live, keeps_numbers): (bool, bool),
+        (is_live, serializer): (bool, &str),
         memory: MemoryWatch,
     ) -> Self {
-        let keeps_numbers = is_live || keeps_numbers;
-        Self { dumps, loads, is_live, keeps_numbers, waiting: Mutex::default(), memory }
+        let packs = serializer == "json";
+        let keeps_numbers = is_live || packs || serializer == "pickle";
+        Self { dumps, loads, is_live, keeps_numbers, packs, waiting: Mutex::default(), memory }
     }
 
     /// The value of a number; `None` for any other object.
@@ -312,7 +316,8 @@ impl Values {
 
     /// The object that the serializer wrote.
     pub(super) fn loaded<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        self.loads.bind(py).call1((PyBytes::new(py, bytes),))
+        let unpacked = if self.packs { unpacked(py, bytes) } else { None };
+        unpacked.unwrap_or_else(|| self.loads.bind(py).call1((PyBytes::new(py, bytes),)))
     }
 
     /// The object of a signal, which no longer waits.
@@ -348,6 +353,11 @@ impl Values {
     }
 
     fn bytes_of(&self, object: &Bound<'_, PyAny>) -> PyResult<Box<[u8]>> {
+        if self.packs
+            && let Some(bytes) = packed(object)
+        {
+            return Ok(bytes);
+        }
         let bytes = self.dumps.bind(object.py()).call1((object,))?;
         Ok(bytes.extract::<&[u8]>()?.into())
     }

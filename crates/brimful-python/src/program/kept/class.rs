@@ -67,14 +67,12 @@ impl KeptVertexStore {
     }
 
     #[staticmethod]
-    #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
     fn open(
         py: Python<'_>,
         graph: &Bound<'_, Graph>,
         store: Store,
         dumps: Py<PyAny>,
         loads: Py<PyAny>,
-        keeps_numbers: bool,
         serializer: &str,
         weighted: bool,
         budget: Option<u64>,
@@ -93,7 +91,7 @@ impl KeptVertexStore {
             None => with_resources(py, None, limits, |resources| {
                 let location = Location::new(&choice, &inner, (Some(&keeping), weighted))?;
                 let memory = MemoryWatch::new(&resources.budget, process_budget);
-                let values = Values::new((dumps, loads), (false, keeps_numbers), memory);
+                let values = Values::new((dumps, loads), (false, serializer), memory);
                 let ids = Arc::new(Ids::new(&inner, location.created(), true, resources)?);
                 let count = location.vertices().map_or(1, |kept| kept.edges.len());
                 Ok(location.leave(
