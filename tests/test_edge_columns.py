@@ -172,11 +172,67 @@ def test_inputs_that_cannot_be_read_again_are_refused(tmp_path: Path) -> None:
     (tmp_path / "e.txt").write_text("1 2\n")
     refused = ("import", tmp_path / "e.txt", tmp_path / "g.brimful", "--edge-columns", "x")
     assert str(tmp_path / "e.txt") + " is not such a file" in refuse(USAGE, *refused)
-    (tmp_path / "e.csv").write_text("source,target,x\n1,2,1\n3,four,2\n")
+    (tmp_path / "e.csv").write_text("source,target,x\n1,2,1\n3,4.0,2\n")
     refused = ("import", tmp_path / "e.csv", tmp_path / "g.brimful", "--edge-columns", "x")
     said = refuse(INPUT, *refused, "--on-error", "skip", "--quiet")
-    assert "cannot be joined" in said or "and the graph has 1" in said
+    assert "gives 2 edges with columns, and the graph has 1" in said
     assert not (tmp_path / "g.brimful").exists()
+
+
+def test_lines_that_are_left_out_have_no_columns(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text("source,target,weight,x\n1,2,1,5\n3,four,2,6\n5,6,w,7\n7,8,3e400,8\n")
+    with bf.read([path], edge_columns="x", on_error="skip") as graph:
+        assert pa.table(graph.edge_rows())["x"].to_pylist() == [5]
+
+
+def test_columns_of_several_files_go_by_their_names(tmp_path: Path) -> None:
+    """Files have one delimiter; a column that is not taken may be in some of them."""
+    texts = ("source,target,year\n1,2,7\n", "more,target, year,source\n0,3,8.5,2\n")
+    paths = [tmp_path / f"{number}.csv" for number in range(2)]
+    for order in (0, 1), (1, 0):
+        for place, text in zip(paths, order, strict=True):
+            place.write_text(texts[text])
+        with bf.read(paths, edge_columns="year") as graph:
+            assert pa.table(graph.edge_rows()).to_pydict() == {
+                **{"source": [1, 2], "target": [2, 3], "year": [7.0, 8.5]}
+            }
+    paths[1].write_text("# \nsource;target;year\n1;2;7\n")
+    paths[0].write_text("# \nsource,target,year\n1,2,7\n")
+    with pytest.raises(
+        bf.InputError, match=r"1\.csv:2: expected the delimiter , .* as in .*0\.csv, found 'source;"
+    ):
+        bf.read(paths, edge_columns="year")
+
+
+def test_text_that_cannot_be_kept_is_refused_with_its_line(tmp_path: Path) -> None:
+    """The import itself left such lines out."""
+    path = tmp_path / "e.csv"
+    for rows, says in (
+        ("1,2,3e400\n", r":2: expected a float of 64 bits in the column year, found '3e400'"),
+        (f"1,2,{10**40}\n", ":2: expected an integer of 128 bits in the column year"),
+        ('1,2,"a"b\n', ":2: a field in quotes is not closed, or text follows its end"),
+        ('1,2,"a\nb"\n2,3\n', ":4: expected 3 fields as in the header, found 2"),
+    ):
+        path.write_text(f"source,target,year\n{rows}3,4,5\n")
+        with pytest.raises(bf.InputError, match=says):
+            bf.read([path], edge_columns="year", on_error="skip")
+
+
+def test_columns_of_one_name_in_tables_are_refused(tmp_path: Path) -> None:
+    """A column that is not taken may be there twice; a stream of Arrow is read as a file."""
+    table = pa.table([[1], [2], [3], [4], [5]], ["source", "target", "n", "n", "m"])
+    parquet, arrow = tmp_path / "e.parquet", tmp_path / "e.arrow"
+    pq.write_table(table, parquet)
+    with pa.ipc.new_stream(arrow, table.schema) as stream:
+        stream.write_table(table)
+    for path in parquet, arrow:
+        with bf.read([path], edge_columns="m") as graph:
+            assert pa.table(graph.edge_rows())["m"].to_pylist() == [5]
+        with pytest.raises(
+            bf.UsageError, match=rf"{path.name} has more than one column n, .*\(4\)"
+        ):
+            bf.read([path], edge_columns="n")
 
 
 def test_the_second_pass_reads_text_as_the_import_did(tmp_path: Path) -> None:

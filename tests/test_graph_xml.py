@@ -131,13 +131,22 @@ def test_what_is_no_graph_is_refused(tmp_path: Path, text: str, says: str) -> No
 def test_values_of_another_type_are_refused(tmp_path: Path) -> None:
     key = '<graphml><key id="d" for="node" attr.name="age" attr.type="{}"/>'
     rest = '<graph edgedefault="directed"><node id="a"><data key="d">{}</data></node></graph>'
-    for kind, value in (("int", "x"), ("boolean", "maybe"), ("int", "99999999999"), ("double", "")):
-        path = tmp_path / "g.graphml"
+    path = tmp_path / "g.graphml"
+    wrong = [("int", "x"), ("boolean", "maybe"), ("int", "99999999999"), ("double", "")]
+    for kind, value in [*wrong, ("double", "-3e400"), ("float", "3e40")]:
         path.write_text(f"{key.format(kind)}{rest.format(value)}</graphml>")
         with pytest.raises(
             bf.InputError, match=f':1: this <node> has a wrong age: expected .*, found "{value}"'
         ):
             GraphXml(str(path)).nodes().read_all()
+    for kind, value in (
+        ("double", "-INF"),
+        ("float", "Infinity"),
+        ("float", "-3.4028234663852886e38"),
+    ):
+        path.write_text(f"{key.format(kind)}{rest.format(value)}</graphml>")
+        (age,) = GraphXml(str(path)).nodes().read_all()["age"].to_pylist()
+        assert age == float(value)
 
 
 def test_a_weight_has_its_name_in_any_case(tmp_path: Path) -> None:

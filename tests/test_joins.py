@@ -151,9 +151,10 @@ def test_text_that_differs_from_its_header_is_refused(degrees: bf.Result, tmp_pa
     """Without `--delimiter`: DuckDB would take one that splits no line, and find no column."""
     path = tmp_path / "names.csv"
     for text, says, kind in (
-        ('id,name,n\n1,"a,3\n2,b,4\n', "close all quotes", bf.InputError),
-        ('id,name,n\n1,a,3\n2,"b"c,4\n', "close all quotes", bf.InputError),
-        ("id,name,n\r\n1,a,3,4\n", "as many fields", bf.InputError),
+        ('id,name,n\n1,"a,3\n2,b,4\n', r"names\.csv:2: a field in quotes", bf.InputError),
+        ('id,name,n\n1,a,3\n2,"b"c,4\n', r"names\.csv:3: a field in quotes", bf.InputError),
+        ("id,name,n\r\n1,a,3,4\n", r"names\.csv:2: expected 3 fields .* found 4", bf.InputError),
+        ("id,name,n\n1,a,0.5\n2,b,-1e999\n", r":3: .*column n, found '-1e999'", bf.InputError),
         ("id,n,N\n1,2,3\n", r"more than one column n, .*: n \(2\), N \(3\)", bf.UsageError),
         ("id,n,n\n1,2,3\n", r"more than one column n, .*: n \(2\), n \(3\)", bf.UsageError),
     ):

@@ -121,6 +121,7 @@ def test_line_ends_within_ids_are_no_ends_of_records(
         ([1, 2], ["a", "b"]),
         ([1, 2, 3], ["007", "7", "-07"]),
         ([1, 2, 3], [0.25, 0, -0.5]),
+        ([1, 2, 3], [0.25, math.inf, -math.inf]),
     ],
 )
 def test_types_of_a_csv_file_are_those_of_all_rows(
@@ -135,6 +136,16 @@ def test_types_of_a_csv_file_are_those_of_all_rows(
         )
     )
     assert dict(bf.SavedResult(path)) == dict(zip(ids, values, strict=True))
+
+
+def test_numbers_beyond_floats_are_refused(tmp_path: Path) -> None:
+    """They were infinite."""
+    path = tmp_path / "r.csv"
+    path.write_text("vertex,value\n1,inf\n2,-3e400\n")
+    with pytest.raises(
+        bf.InputError, match=r"r\.csv has -3e400 in the column value of vertex 2, a"
+    ):
+        bf.SavedResult(path)
 
 
 def test_a_folder_of_files_is_one_result(tmp_path: Path) -> None:

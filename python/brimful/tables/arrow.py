@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
 from brimful.io.reader_errors import reader_errors
@@ -28,6 +28,9 @@ from brimful.tables.edge_table import (
     plain_strings,
     table_of,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _MAGIC = b"ARROW1"
 #: The word that begins a message; older writers omit it.
@@ -94,6 +97,52 @@ def open_arrow(
         table.resources, table.undirected = resources, undirected
         on_error.pop_all()
         return table
+
+
+def ipc_rows(paths: Sequence[str], names: Sequence[str] | None = None) -> pa.RecordBatchReader:
+    """Return a reader of the rows of Arrow IPC files or streams, typed as those of the first.
+
+    `names` are those of the columns to read; None: all.
+
+    Raises:
+        InputError: A file is not Arrow IPC, or cut off; or, when it is read, has other types.
+        StoreIoError: It cannot be read.
+    """
+    import pyarrow as pa
+
+    schema = ipc_schema(paths[0])
+    if names is not None:
+        schema = pa.schema([schema.field(name) for name in names])
+
+    def batches() -> Iterator[Any]:
+        for path in paths:
+            with reader_errors(path), _opened(path) as (_, read):
+                for batch in read:
+                    yield (batch if names is None else batch.select(names)).cast(schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def ipc_schema(path: str) -> pa.Schema:
+    """Return the columns of an Arrow IPC file or stream.
+
+    Raises:
+        InputError: It is not Arrow IPC, or cut off.
+        StoreIoError: It cannot be read.
+    """
+    with reader_errors(path), _opened(path) as (schema, _):
+        return schema
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[tuple[pa.Schema, Iterator[Any]]]:
+    """Yield the schema and the record batches of an Arrow IPC file or stream."""
+    import pyarrow as pa
+
+    with pa.OSFile(os.fsencode(path), "rb") as raw:
+        reader, batches = _reader(raw, start_of(path, raw))
+        with reader:
+            yield reader.schema, batches
 
 
 def parts_of(batch: Any, most: int) -> Iterator[Any]:

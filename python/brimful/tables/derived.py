@@ -54,8 +54,8 @@ from brimful.tables.joining import (
     join_errors,
     plain_type,
     rows_of,
-    sql_name,
 )
+from brimful.tables.text_rows import sql_name
 from brimful.wording import counted
 
 if TYPE_CHECKING:

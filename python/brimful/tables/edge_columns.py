@@ -15,6 +15,7 @@ from brimful.io.formats import input_format
 from brimful.io.output import native_batches, write_parquet, writing_to
 from brimful.io.remote import is_remote
 from brimful.resources import Resources
+from brimful.tables.arrow import ipc_rows, ipc_schema
 from brimful.tables.columns import (
     VERTICES,
     WRITTEN,
@@ -33,9 +34,8 @@ from brimful.tables.joining import (
     join_memory,
     kept_types,
     rows_of,
-    sql_name,
 )
-from brimful.tables.text_rows import TextRows, refuse_twice, sql_path
+from brimful.tables.text_rows import TextRows, refuse_twice, sql_name, sql_path
 from brimful.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
@@ -183,17 +183,16 @@ def add_edge_columns(
         connected(join_memory(resources), resources.threads) as connection,
     ):
         with join_errors(name):
-            types, present = _view(connection, inputs, columns, names, graph.id_type, options)
+            types, present = _view(connection, inputs, columns, names, options)
         for column in [*ends, *names]:
             if column not in present:
                 raise UsageError(
                     f"{name} has no column {column} (found: {', '.join(present)})"
                     + did_you_mean(column, present)
                 )
+        kind = {"string": "VARCHAR", "uint64": "UBIGINT"}.get(graph.id_type, "BIGINT")
         taken = [
-            f"{sql_name(column)} AS {end}"
-            if end != "weight"
-            else f"{sql_name(column)}::DOUBLE AS weight"
+            f"TRY_CAST({sql_name(column)} AS {'DOUBLE' if end == 'weight' else kind}) AS {end}"
             for end, column in zip(ENDS, ends, strict=False)
         ]
         # Rows that the import left out or dropped have no columns.
@@ -286,7 +285,6 @@ def _view(
     inputs: Any,
     columns: Mapping[str, Any],
     names: Sequence[str],
-    id_type: str,
     options: Mapping[str, Any],
 ) -> tuple[pyarrow.Schema | None, list[str]]:
     """Make the view `input`; return the types of its columns, None for text, and their names.
@@ -294,9 +292,11 @@ def _view(
     Raises:
         UsageError: A later file lacks a column of some `names`, text has no header, or a column has
             the name of another.
+        InputError: An input cannot be read.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
 
     used = [*names, *(columns[end] for end in ENDS if columns[end] is not None)]
 
@@ -311,25 +311,45 @@ def _view(
         connection.register("input", reader)
         return reader.schema, reader.schema.names
     if kind in ("parquet", "arrow"):
-        rows = ds.dataset(inputs, format="ipc" if kind == "arrow" else kind)
-        for file in rows.get_fragments():
-            # The columns are those of the first file; a later one would get nulls.
-            for name in names:
-                if name in rows.schema.names and name not in file.physical_schema.names:
-                    raise UsageError(
-                        f"{file.path} has no column {name}, which {inputs[0]} has; import the "
-                        "files separately, or leave the column out"
-                    )
-        refuse_twice(inputs[0], rows.schema.names, used)
-        connection.register("input", rows)
-        return rows.schema, rows.schema.names
+        read_schema = pq.read_schema if kind == "parquet" else ipc_schema
+        schemas = [read_schema(path) for path in inputs]
+        _refuse_other_columns(inputs, [schema.names for schema in schemas], names, used)
+        present = schemas[0].names
+        taken = pa.schema(
+            [schemas[0].field(name) for name in dict.fromkeys(used) if name in present]
+        )
+        if kind == "parquet":
+            connection.register("input", ds.dataset(inputs, format=kind, schema=taken))
+        else:
+            connection.register("input", ipc_rows(inputs, taken.names))
+        return taken, present
     if not columns["header"]:
         raise UsageError("columns of edges are named by a header, and the input has none")
-    kinds = {"string": "VARCHAR", "uint64": "UBIGINT"}
-    types = {columns[end]: kinds.get(id_type, "BIGINT") for end in ("source", "target")}
-    text = TextRows(connection, inputs, columns["delimiter"], types)
-    refuse_twice(inputs[0], text.names, used)
+    ends = [column for column in used if column not in names]
+    text = TextRows(connection, inputs, columns["delimiter"], ends)
+    _refuse_other_columns(inputs, text.names, names, used)
+    text.check(names)
     connection.execute(f"CREATE VIEW input AS FROM {text.function}")
     described = [str(row[0]) for row in connection.execute("DESCRIBE input").fetchall()]
     # Other names are those that DuckDB gave.
-    return None, [name for name in described if name.strip() in text.names]
+    return None, [name for name in described if name.strip() in text.names[0]]
+
+
+def _refuse_other_columns(
+    paths: Sequence[str], found: Sequence[list[str]], names: Sequence[str], used: Sequence[str]
+) -> None:
+    """Refuse files whose columns, `found`, have a name in common, or lack one of the first file.
+
+    The columns are those of the first file; a later one would get nulls.
+
+    Raises:
+        UsageError: A name occurs twice, or a file lacks one.
+    """
+    for path, here in zip(paths, found, strict=True):
+        refuse_twice(path, here, used)
+        for name in names:
+            if name in found[0] and name not in here:
+                raise UsageError(
+                    f"{path} has no column {name}, which {paths[0]} has; import the files "
+                    "separately, or leave the column out"
+                )

@@ -10,6 +10,7 @@ import bz2
 import gzip
 import lzma
 import math
+import struct
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -97,8 +98,15 @@ class Attribute:
         expected, read = _READ[self.kind]
         try:
             return read(text.strip())
+        except OverflowError:
+            expected = f"a number in the range of {self.kind}"
         except (KeyError, ValueError):
-            raise ValueError(f'expected {expected}, found "{shortened(text)}"') from None
+            pass
+        raise ValueError(f'expected {expected}, found "{shortened(text)}"')
+
+
+#: Texts of infinite numbers; others that Python reads as such are beyond the range of floats.
+_INFINITIES = ("inf", "infinity")
 
 
 def _boolean(text: str) -> bool:
@@ -116,6 +124,15 @@ def _float(text: str) -> float:
     number = number_of(text)
     if math.isnan(number) and text.lower() != "nan":
         raise ValueError
+    if math.isinf(number) and text.lower().lstrip("+-") not in _INFINITIES:
+        raise OverflowError
+    return number
+
+
+def _float32(text: str) -> float:
+    number = _float(text)
+    # Raises OverflowError for a finite number that would become infinite.
+    struct.pack("<f", number)
     return number
 
 
@@ -124,7 +141,7 @@ _READ: dict[str, tuple[str, Callable[[str], Any]]] = {
     "bool": ("true or false", _boolean),
     "int32": ("an integer of 32 bits", partial(_integer, bits=32)),
     "int64": ("an integer of 64 bits", partial(_integer, bits=64)),
-    "float32": ("a number", _float),
+    "float32": ("a number", _float32),
     "float64": ("a number", _float),
 }
 

@@ -21,11 +21,11 @@ from brimful.io.output import write_table
 from brimful.io.regular import refuse_special
 from brimful.memory import too_small
 from brimful.options.checks import text
-from brimful.tables.arrow import load_pandas
+from brimful.tables.arrow import ipc_rows, load_pandas
 from brimful.tables.connection import Connection
 from brimful.tables.convert_out import require, require_installed
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
-from brimful.tables.text_rows import TextRows, refuse_twice, sql_path
+from brimful.tables.text_rows import TextRows, refuse_twice, sql_name, sql_path
 from brimful.wording import counted, did_you_mean, rows_shown, shortened
 
 if TYPE_CHECKING:
@@ -278,9 +278,7 @@ class Join:
             connection.register("added", nodes)
             return
         if suffix == ".arrow":
-            import pyarrow.dataset as ds
-
-            rows = ds.dataset(self.name, format="ipc")
+            rows = ipc_rows([self.name])
             self._types = rows.schema
             connection.register("added", rows)
             return
@@ -293,9 +291,10 @@ class Join:
                 "hive_partitioning=false)"
             )
             return
-        rows = TextRows(connection, [self.name])
-        self._names = rows.names
-        connection.execute(f"CREATE VIEW added AS FROM {rows.function}")
+        text_rows = TextRows(connection, [self.name])
+        (self._names,) = text_rows.names
+        text_rows.check(self._columns)
+        connection.execute(f"CREATE VIEW added AS FROM {text_rows.function}")
 
     def _check(self, connection: Connection, own: Sequence[str], texts: bool) -> None:
         with self._errors():
@@ -400,8 +399,6 @@ def join_errors(name: str) -> Iterator[None]:
             raise BudgetError(
                 f"the memory budget is too small to join {name}; give a larger one"
             ) from None
-        if "CSV parsing dialect" in sentence:
-            sentence += "; close all quotes, and write as many fields in each line as in the header"
         raise InputError(f"{name} cannot be joined: {sentence}") from None
 
 
@@ -490,8 +487,3 @@ def bytes_of_joins(count: int) -> int:
     pyarrow and DuckDB are not loaded yet. Each join leaves memory with the process.
     """
     return JOIN_BYTES + (count - 1) * LOADED_BYTES
-
-
-def sql_name(column: str) -> str:
-    """Return the name of a column as an identifier of SQL."""
-    return '"' + column.replace('"', '""') + '"'

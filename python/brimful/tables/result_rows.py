@@ -25,6 +25,7 @@ from brimful.tables.result_files import (
     ResultTable,
     beyond_usual,
 )
+from brimful.wording import shortened
 
 if TYPE_CHECKING:
     import pyarrow
@@ -289,6 +290,7 @@ def _csv_types(table: ResultTable) -> dict[str, Any]:
     for batch in table.batches():
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             fitting = [(kind, _cast(column, kind)) for kind in kinds[name]]
+            _refuse_beyond(table.path, batch, name, dict(fitting).get(pa.float64()))
             if pc.any(pc.match_substring_regex(column, _NO_NUMBER)).as_py():
                 fitting = []
             if name in _IDS:
@@ -303,6 +305,24 @@ def _csv_types(table: ResultTable) -> dict[str, Any]:
                 ]
             kinds[name] = [kind for kind, numbers in fitting if numbers is not None]
     return {name: (left or [pa.string()])[0] for name, left in kinds.items()}
+
+
+def _refuse_beyond(
+    path: str, batch: pyarrow.RecordBatch, name: str, floats: pyarrow.Array | None
+) -> None:
+    """Refuse digits that became an infinite float, which `inf` in a result is."""
+    import pyarrow.compute as pc
+
+    if floats is None or not pc.any(infinite := pc.is_inf(floats)).as_py():
+        return
+    rows = batch.filter(infinite)
+    at = pc.index(pc.match_substring_regex(rows[name], "[0-9]"), True).as_py()
+    if at >= 0:
+        raise InputError(
+            f"{path} has {shortened(rows[name][at].as_py())} in the column {name} of "
+            f"{batch.schema.names[0]} {shortened(rows[0][at].as_py())}, a number beyond the range "
+            "of floats; correct it"
+        )
 
 
 def _cast(column: pyarrow.Array, kind: Any) -> pyarrow.Array | None:

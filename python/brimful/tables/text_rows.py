@@ -6,15 +6,18 @@ text after a closing quote, and columns beyond the header.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
 from brimful.io.output import writing_to
 from brimful.tables.graph_elements import opened
+from brimful.tables.text_faults import lines_of, refuse_first_fault
+from brimful.wording import counted, shortened
 
 if TYPE_CHECKING:
     from brimful.tables.connection import Connection
@@ -27,13 +30,14 @@ _OPTIONS = (
     "hive_partitioning=false, dateformat='%Y-%m-%d', sample_size=-1, buffer_size=8388608"
 )
 _DELIMITERS = ",;\t|"
+#: Conditions of SQL on numbers beyond the range of their type. Arrow has no BIGNUM.
+_BEYOND = {"DOUBLE": "isinf({0})", "BIGNUM": "{0} IS NOT NULL"}
 #: Endings of compressed files that DuckDB does not decompress.
 _NOT_DECOMPRESSED = (".bz2", ".xz")
 #: The most bytes of comments before the header.
 _COMMENT_BYTES = 1 << 20
-#: Bytes of text that are read at once, and the most of a line that is copied.
+#: Bytes of text that are read at once.
 _BLOCK_BYTES = 1 << 20
-_LINE_BYTES = 8 << 20
 #: A quote that opens a field, and a field within quotes; the delimiter may be any usual one.
 _OPENING = re.compile(rb'(?:^|(?<=[,;\t|]))"')
 _QUOTED = re.compile(_OPENING.pattern + rb'(?:[^"]|"")*+"')
@@ -44,8 +48,8 @@ class TextRows:
 
     Attributes:
         function: The function that reads their rows.
-        names: The names in the header of the first file, without space around them. DuckDB renames
-            the second of two equal ones.
+        names: The names in the header of each file, without space around them. DuckDB renames the
+            second of two equal ones.
     """
 
     def __init__(
@@ -53,15 +57,16 @@ class TextRows:
         connection: Connection,
         paths: Sequence[str],
         delimiter: str | None = None,
-        types: Mapping[str, str] | None = None,
+        texts: Sequence[str] = (),
     ) -> None:
-        """Take files; `types` are those of some columns. `delimiter` None: DuckDB detects it.
+        """Take files; `texts` names columns of texts. `delimiter` None: DuckDB detects it.
 
         Raises:
             UsageError: The files have different numbers of comment lines before the header.
-            InputError: The comments are too long, or a line is.
+            InputError: The comments are too long, a line is, or files have different delimiters.
             StoreIoError: A file cannot be read, or a copy of a file cannot be written.
         """
+        self._connection, self._paths = connection, paths
         starts = [_start(path) for path in paths]
         skipped = [_comment_lines(path, start) for path, start in zip(paths, starts, strict=True)]
         if len(set(skipped)) > 1:
@@ -69,25 +74,91 @@ class TextRows:
                 f"{paths[0]} and other inputs have different numbers of lines before the header; "
                 "remove the comments"
             )
+        self._skipped = skipped[0]
+        headers = [_lines(start)[self._skipped :] for start in starts]
         read = [
             _readable(path, os.path.join(connection.folder, f"{number}.csv"))
             for number, path in enumerate(paths)
         ]
-        options = f"{_OPTIONS}, skip={skipped[0]}"
-        header = starts[0].decode("utf-8", "replace").splitlines(keepends=True)[skipped[0] :]
+        options = f"{_OPTIONS}, skip={self._skipped}"
         if delimiter is None:
-            query = f"SELECT Delimiter FROM sniff_csv({sql_path(read[0])}, {options})"
-            ((found,),) = connection.execute(query).fetchall()
-            # If no delimiter splits all lines, DuckDB takes one that splits none.
-            likely = [one for one in (found, *_DELIMITERS) if header and one in header[0]]
-            delimiter = likely[0] if likely else str(found)
-        fields = csv.reader(header, delimiter=delimiter, skipinitialspace=True)
-        self.names = [name.strip() for name in next(fields, [])]
+            delimiter = self._detected(read[0], options, headers[0])
+        self._delimiter = delimiter
+        self.names = [_names(header, delimiter) for header in headers]
+        for path, names in zip(paths, self.names, strict=True):
+            if len(names) == 1 < len(self.names[0]):
+                raise InputError(
+                    f"{path}:{self._skipped + 1}: expected the delimiter "
+                    f"{'tab' if delimiter == chr(9) else delimiter} in the header, as in "
+                    f"{paths[0]}, found {shortened(names[0])!r}; write all inputs with one "
+                    "delimiter"
+                )
         options += f", sep={_sql_text(delimiter)}"
-        if types:
-            pairs = (f"{_sql_text(name)}: {_sql_text(kind)}" for name, kind in types.items())
+        if texts:
+            pairs = (f"{_sql_text(name)}: 'VARCHAR'" for name in texts)
             options += f", types={{{', '.join(pairs)}}}"
+        if len(paths) > 1:
+            options += ", union_by_name=true"
         self.function = f"read_csv([{', '.join(map(sql_path, read))}], {options})"
+
+    def _detected(self, path: str, options: str, header: Sequence[str]) -> str:
+        """Return the delimiter of the first file."""
+        query = f"SELECT Delimiter FROM sniff_csv({sql_path(path)}, {options})"
+        found = []
+        with contextlib.suppress(*_refusals()):
+            # Records that differ from each other have none; `check` names the first of them.
+            found = [row[0] for row in self._connection.execute(query).fetchall()]
+        # If no delimiter splits all lines, DuckDB takes one that splits none.
+        likely = [one for one in (*found, *_DELIMITERS) if header and one in header[0]]
+        return str([*likely, *found, ","][0])
+
+    def check(self, columns: Iterable[str] | None = None) -> None:
+        """Read all rows once, and refuse the first that is broken.
+
+        `columns` are those whose values are taken; None: all.
+
+        Raises:
+            InputError: A record does not fit the header, or a number is beyond its type's range.
+        """
+        taken = None if columns is None else set(columns)
+        conditions: dict[str, str] = {}
+        try:
+            described = self._connection.execute(f"DESCRIBE FROM {self.function}").fetchall()
+            for name, kind, *_ in described:
+                if kind in _BEYOND and (taken is None or name in taken):
+                    conditions[name] = _BEYOND[kind].format(sql_name(name))
+            beyond = " OR ".join(conditions.values()) or "false"
+            query = f"SELECT count(*) FILTER ({beyond}) FROM {self.function}"
+            ((count,),) = self._connection.execute(query).fetchall()
+        except _refusals():
+            self._refuse_fault(conditions)
+            raise
+        if count:
+            self._refuse_fault(conditions)
+            raise InputError(
+                f"{counted(count, 'row')} of {', '.join(self._paths)} have a number beyond the "
+                f"range of its type in the columns {', '.join(conditions)}; correct them"
+            )
+
+    def _refuse_fault(self, numbers: Collection[str]) -> None:
+        for path in self._paths:
+            refuse_first_fault(path, self._delimiter, self._skipped, numbers)
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """Return the errors of DuckDB about the text of a file."""
+    import duckdb
+
+    return duckdb.InvalidInputException, duckdb.ConversionException
+
+
+def _lines(start: bytes) -> list[str]:
+    return start.decode("utf-8", "replace").splitlines(keepends=True)
+
+
+def _names(header: Sequence[str], delimiter: str) -> list[str]:
+    fields = csv.reader(header, delimiter=delimiter, skipinitialspace=True)
+    return [name.strip() for name in next(fields, [])]
 
 
 def _start(path: str) -> bytes:
@@ -118,7 +189,7 @@ def _readable(path: str, copy: str) -> str:
                 return path
     with opened(path) as file, writing_to(copy), open(copy, "wb") as out:
         is_open = False
-        for lines in _lines(path, file):
+        for lines in lines_of(path, file):
             for line in lines:
                 if b'"' in line:
                     is_open = _ends_in_quotes(line, is_open)
@@ -136,22 +207,6 @@ def _has_several_line_ends(file: Any) -> bool:
         pairs += block.count(b"\r\n") + (last == b"\r" and block[:1] == b"\n")
         last = block[-1:]
     return sum(count > 0 for count in (pairs, feeds - pairs, returns - pairs)) > 1
-
-
-def _lines(path: str, file: Any) -> Iterator[list[bytes]]:
-    """Yield the lines of a file with their ends, some at a time.
-
-    Raises:
-        InputError: A line is too long.
-    """
-    begun = b""
-    while block := file.read(_BLOCK_BYTES):
-        # The last line may go on, and its CR may belong to the LF of the next block.
-        *lines, begun = (begun + block).splitlines(keepends=True)
-        yield lines
-        if len(begun) > _LINE_BYTES:
-            raise InputError(f"{path} has a line of more than {_LINE_BYTES >> 20} MiB")
-    yield begun.splitlines(keepends=True)
 
 
 def _ends_in_quotes(line: bytes, is_open: bool) -> bool:
@@ -178,6 +233,11 @@ def refuse_twice(table: str, names: Iterable[str], used: Iterable[str] | None = 
                 f"{table} has more than one column {name}, in capital or small letters: "
                 f"{', '.join(same)}; rename all but one"
             )
+
+
+def sql_name(column: str) -> str:
+    """Return the name of a column as an identifier of SQL."""
+    return '"' + column.replace('"', '""') + '"'
 
 
 def sql_path(path: str) -> str:
