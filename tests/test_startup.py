@@ -103,6 +103,32 @@ def test_ctrl_c_while_the_program_starts_leaves_no_traceback() -> None:
         assert "Traceback" not in said or "brimful/cli" not in said, (milliseconds, said)
 
 
+@pytest.mark.parametrize("started", ["module", "script"])
+def test_ctrl_c_while_our_own_modules_load_leaves_no_traceback(
+    started: str, tmp_path: Path
+) -> None:
+    """The first one after the package is `brimful.cli`; a hook interrupts when its file opens."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "def interrupt(event, arguments):\n"
+        "    if event == 'open' and '/brimful/cli/' in str(arguments[0]):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.addaudithook(interrupt)\n"
+    )
+    script = tmp_path / "brimful"
+    script.write_text("from brimful.cli import main\nmain()\n")
+    words = ["-m", "brimful"] if started == "module" else [str(script)]
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, *words, "algorithms"],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
 def test_ctrl_c_within_a_finalizer_is_not_lost() -> None:
     script = """
 import os, signal, time

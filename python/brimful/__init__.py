@@ -8,7 +8,16 @@ Importing this package is cheap: the native module, pyarrow and the rest load wh
 3
 """
 
-from __future__ import annotations
+import sys
+
+# The command line is starting: Python calls `argv[0]` "-m" while it imports the package of a
+# module that it is to run. Until `brimful.cli.app` installs its handlers, Ctrl-C ends the process
+# without a traceback. So nothing comes before that is read from a file, `__future__` neither.
+_STARTED = sys.argv[0] if sys.argv else ""
+if (_STARTED == "-m" and __name__ in sys.orig_argv) or _STARTED.rpartition("/")[2] == __name__:
+    import _signal  # type: ignore[import-not-found]
+
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 # Not imported from `typing`, whose slow import Ctrl-C could interrupt with a traceback.
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Defined here, not imported from `typing`: nothing may be imported before `main` handles Ctrl-C.
+# Not imported from `typing`, whose slow import Ctrl-C could interrupt with a traceback.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
-    # `_signal`, unlike `signal`, imports nothing else. Until `app` installs its handlers, Ctrl-C
-    # ends the process without a traceback.
+    # As in `brimful`, for a caller of another name. `_signal`, unlike `signal`, imports nothing.
     import _signal  # type: ignore[import-not-found]
 
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
