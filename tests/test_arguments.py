@@ -159,11 +159,30 @@ def test_parameters_are_options(tmp_path: Path) -> None:
         (["completion", "bsh"], "'bash'"),
         (["algorithms", "hit"], "'hits'"),
         (["help", "improt"], "'import'"),
+        (["run", "components", "g.txt"], "'connected_components'"),
+        (["run", "clustering_coefficient", "g.txt"], "'clustering'"),
+        (["run", "pagerank", "g.txt", "--logfile", "x"], "'--log'"),
     ],
 )
 def test_unknown_names_are_corrected(tmp_path: Path, words: list[str], meant: str) -> None:
     write_edges(tmp_path / "g.txt", [(1, 2)])
     assert f"did you mean {meant}?" in refuse(USAGE, *words, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "pagerank", "g.txt", "--filter", "x"],
+        ["run", "pagerank", "g.txt", "--cores", "2"],
+        ["run", "centrality", "g.txt"],
+        ["import", "g.txt", "h.brimful", "--force"],
+        ["import", "g.txt", "h.brimful", "--limit", "9"],
+    ],
+)
+def test_names_that_differ_much_are_not_suggested(tmp_path: Path, words: list[str]) -> None:
+    """`--filter` was taken for `--cluster`, and `centrality` for `eccentricity`."""
+    write_edges(tmp_path / "g.txt", [(1, 2)])
+    assert "did you mean" not in refuse(USAGE, *words, cwd=tmp_path)
 
 
 def test_a_graph_of_a_similar_name_is_named(tmp_path: Path) -> None:

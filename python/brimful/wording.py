@@ -17,11 +17,18 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     def simple(one: str) -> str:
         return one.lower().lstrip("-").replace("-", "_")
 
-    known = {simple(one): one for one in names}
+    wanted, known = simple(name), {simple(one): one for one in names}
     # In a short name a larger share may be wrong, such as one letter of two.
-    cutoff = 0.6 if len(simple(name)) > 3 else 0.5
-    close = get_close_matches(simple(name), known, n=1, cutoff=cutoff)
+    cutoff = 0.75 if len(wanted) > 3 else 0.5
+    close = get_close_matches(wanted, known, n=1, cutoff=cutoff)
+    close += [one for one in known if _begins_or_is_word(wanted, one)]
     return f"; did you mean '{known[close[0]]}'?" if close else ""
+
+
+def _begins_or_is_word(one: str, other: str) -> bool:
+    """Return whether the shorter name is a word of the longer one, or its beginning."""
+    short, long = sorted((one, other), key=len)
+    return len(short) > 2 and (long.startswith(short) or short in long.split("_"))
 
 
 def unknown(kind: str, name: str, choices: Iterable[str], listed_by: str | None = None) -> str:
