@@ -194,3 +194,17 @@ def test_records_that_lose_nothing_are_stored(tmp_path: Path) -> None:
             (4, (5.0, 6.0), b"c"),
             (7, (8.0, 9.0), b"d"),
         ]
+
+
+def test_values_that_a_box_cannot_hold_are_not_in_it(tmp_path: Path) -> None:
+    """They were cut to its type, or raised an error of NumPy."""
+    with bf.Box(tmp_path / "box", "u1") as box:
+        box.extend([1, 44])
+        assert repr(box).count("2 records") == 1
+        assert 1 in box and 1.0 in box and True in box and np.int64(44) in box
+        for value in (-1, 300, 1.5, 2**70, float("inf"), "x", None):
+            assert value not in box
+    with bf.Box(tmp_path / "floats", "f4") as box:
+        box.append(0.1)
+        assert 0.1 in box and 1.0 not in box and 0.2 not in box and "1 record" in repr(box) + " "
+        assert "1 records" not in repr(box)

@@ -55,6 +55,7 @@ def test_a_box_is_like_an_array(tmp_path: Path) -> None:
             assert (box[:] == model).all() and (box[10:9000:13] == model[10:9000:13]).all()
             assert box[-1] == model[-1] and box[np.int32(7)] == model[7]
             assert model[77] in box and np.array((9.0, 9, b"?"), POINT) not in box
+            assert (1, 2) not in box and "text" not in box
             assert all(a == b for a, b in zip(box, model, strict=True))
             box[3] = (2.5, 9, b"five5")
             model[3] = (2.5, 9, b"five5")

@@ -10,7 +10,7 @@ from brimful.options.described import LOOK_UP, described
 from brimful.packages import _native, pyarrow
 from brimful.per_vertex import vertex_id
 from brimful.reporting import warn
-from brimful.wording import shortened
+from brimful.wording import counted, shortened
 
 if TYPE_CHECKING:
     from brimful.graph import Graph
@@ -301,7 +301,7 @@ def _many(vertices: object) -> memoryview | list[str]:
     if len(array) == 0:
         return memoryview(b"").cast("q")
     if array.null_count:
-        raise UsageError(f"one of the {len(array)} vertices is null; leave it out")
+        raise UsageError(f"one of {counted(len(array), 'vertex')} is null; leave it out")
     if pa.types.is_integer(kind):
         signed = pa.types.is_signed_integer(kind)
         numbers = array.cast(pa.int64() if signed else pa.uint64())

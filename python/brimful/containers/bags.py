@@ -13,7 +13,7 @@ from brimful.errors import BrimfulError, CorruptError, RecordIdError, UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget
-from brimful.wording import did_you_mean, shortened
+from brimful.wording import counted, did_you_mean, shortened
 
 #: The most records that go to the native side at once; their bytes are limited too.
 _BATCH = 1 << 14
@@ -111,7 +111,7 @@ class Bag(Collection[_native.RecordBag]):
 
     def __repr__(self) -> str:
         """Return path, serializer and length."""
-        length = "closed" if self.closed else f"{self.count} records"
+        length = "closed" if self.closed else counted(self.count, "record")
         return f"Bag({self._path!r}, serializer={self._name!r}): {length}"
 
     def _value(self, id: int, record: bytes) -> Any:

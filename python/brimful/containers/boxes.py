@@ -23,6 +23,7 @@ from brimful.errors import UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget
+from brimful.wording import counted
 
 
 class Box(Collection[_native.RecordBox]):
@@ -81,7 +82,7 @@ class Box(Collection[_native.RecordBox]):
 
     def __repr__(self) -> str:
         """Return path, dtype and length."""
-        length = "closed" if self.closed else f"{len(self)} records"
+        length = "closed" if self.closed else counted(len(self), "record")
         return f"Box({self._path!r}, {self._dtype!r}): {length}"
 
     def _array(self, records: bytes | bytearray) -> numpy.typing.NDArray[Any]:
@@ -94,7 +95,9 @@ class Box(Collection[_native.RecordBox]):
         array = self._converted(records)
         if count is not None:
             if array.shape not in ((), (count,)):
-                raise UsageError(f"expected {count} records, found an array of shape {array.shape}")
+                raise UsageError(
+                    f"expected {counted(count, 'record')}, found an array of shape {array.shape}"
+                )
             array = np.broadcast_to(array, (count,))
         elif array.ndim != 1:
             raise UsageError(f"records must be an array of one dimension, not {array.ndim}")
@@ -302,7 +305,9 @@ class Box(Collection[_native.RecordBox]):
         array = np.asarray(key)
         if array.dtype == bool:
             if array.shape != (len(self),):
-                raise UsageError(f"a mask of {len(self)} records cannot have shape {array.shape}")
+                raise UsageError(
+                    f"a mask of {counted(len(self), 'record')} cannot have shape {array.shape}"
+                )
             return np.flatnonzero(array)
         return array
 
@@ -314,7 +319,14 @@ class Box(Collection[_native.RecordBox]):
 
     def __contains__(self, record: object) -> bool:
         """Return whether some record equals `record`: one sequential pass."""
-        wanted = np.asarray(record, self._dtype)
+        if isinstance(record, (bool, float)) and float(record).is_integer():
+            # True and 1.0 equal 1, and records of other types than integers, too.
+            record = int(record)
+        try:
+            wanted = self._converted(record)  # type: ignore[arg-type]
+        except UsageError:
+            # No record equals a value that the box cannot hold.
+            return False
         step = self.native.batch_len
         starts = range(0, len(self), step)
         return any(
