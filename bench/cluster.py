@@ -109,16 +109,21 @@ def _imports(session: Session, graph: Path, name: str) -> Table:
     table = Table(
         f"cluster: import of {name} from {_FILES} Parquet files, by one process and by tasks",
         "32-bit ids; no floating point",
-        ("where", "s, median (best)", "s to sort and to write shards", "MB to tasks that sort"),
+        (
+            "where",
+            "s, median (best)",
+            "s to sort and to write shards",
+            "MB from tasks that read and rank",
+        ),
     )
     for place, one in zip(places, series, strict=True):
         divided = place[0] == "--cluster"
-        sent = one.median(_sent) if divided else None
+        taken = one.median(_taken_in) if divided else None
         table.row(
             " ".join(place),
             figure(one, "seconds"),
             figure(one, _sorting),
-            "-" if sent is None else _number(sent),
+            "-" if taken is None else _number(taken),
         )
     table.ran(*series)
     table.notes.append("seconds without the start of Ray; the driver has all threads")
@@ -142,8 +147,9 @@ def _sorting(record: Record) -> float:
     return float(record["phases"]["sort"] + record["phases"]["write shards"])
 
 
-def _sent(record: Record) -> float:
-    return float(record["cluster"]["sorting"]["bytes_sent"] / 1e6)
+def _taken_in(record: Record) -> float:
+    figures = record["cluster"]
+    return float((figures["bytes_received"] + figures["ranking"]["bytes_received"]) / 1e6)
 
 
 def _exchange(session: Session) -> Table:

@@ -36,8 +36,14 @@ def text_files(folder: Path) -> list[Path]:
     (folder / "1.txt").write_text(first)
     (folder / "2.txt.gz").write_bytes(gzip.compress(lines(edges(2, 2000, 70_000)).encode()))
     (folder / "3.txt").write_text("# nothing\n")
-    (folder / "4.txt").write_text(lines([*edges(4, 10), (-3, 5), (7, 7), (7, 7)]))
+    (folder / "4.txt").write_text(lines([*edges(4, 10), (20_000_000, 5), (7, 7), (7, 7)]))
     return sorted(folder.iterdir())
+
+
+def signed_files(folder: Path) -> list[Path]:
+    """The same with a negative id, so that the importing process maps the edges."""
+    (folder / "5.txt").write_text("-3 5\n")
+    return text_files(folder)
 
 
 def named_files(folder: Path) -> list[Path]:
@@ -96,7 +102,7 @@ def undirected_files(folder: Path) -> list[Path]:
 
 #: Functions that write files of edges into a folder, and options of their import.
 IMPORTS: list[tuple[Callable[[Path], list[Path]], dict[str, Any]]] = [
-    (text_files, {}),
+    (signed_files, {"duplicates": "sum", "index": "in,reverse"}),
     (text_files, {"duplicates": "drop", "self_loops": "drop", "undirected": True}),
     (text_files, {"weights": "hash", "index": "in,reverse", "vertices": 90_000}),
     (text_files, {"ids": "string", "duplicates": "sum"}),
@@ -111,4 +117,6 @@ IMPORTS: list[tuple[Callable[[Path], list[Path]], dict[str, Any]]] = [
     (exported_files, {}),
     (undirected_files, {}),
     (undirected_files, {"undirected": False}),
+    (partial(parquet_files, names=True), {"duplicates": "drop", "self_loops": "drop"}),
+    (text_files, {"duplicates": "min", "index": "in,reverse", "vertices": 90_000}),
 ]

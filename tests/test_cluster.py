@@ -522,7 +522,7 @@ def test_a_task_of_an_import_that_is_killed_is_repeated(cluster: Cluster, tmp_pa
 
     def kill_one(over: threading.Event) -> None:
         while not killed.is_set() and not over.is_set():
-            for one in processes(b"ray::_messages"):
+            for one in processes(b"ray::_kept_text"):
                 kill(one)
                 killed.set()
 

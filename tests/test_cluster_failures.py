@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import pytest
 import ray
 
 import brimful as bf
-from brimful.cluster import driver
+from brimful.cluster import driver, keeping
 from brimful.io.ingest import import_paths
 from brimful.options.imports import import_options
 from brimful.resources import Resources
@@ -129,6 +130,35 @@ def test_tasks_that_sort_are_repeated_and_waited_for(
     with meanwhile(disturb):
         many = imported(files, tmp_path / "two.brimful", {}, {"cluster": "auto", "workers": 2})
     assert killed and stopped and many == alone
+
+
+def test_tasks_that_rank_and_map_are_repeated(
+    cluster: None, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = imported(files, tmp_path / "one.brimful", {}, None)
+    killed: set[bytes] = set()
+
+    # The process of a task does not find this module, so its code is within a function.
+    def slow_ranks(*arguments: Any) -> Iterator[Any]:
+        time.sleep(1)
+        yield from keeping._ranks(*arguments)
+
+    def slow_records(*arguments: Any) -> Iterator[Any]:
+        time.sleep(1)
+        yield from keeping._records(*arguments)
+
+    def kill_one_of_each(over: threading.Event) -> None:
+        while not over.wait(0.05):
+            for title in {b"ray::slow_ranks", b"ray::slow_records"} - killed:
+                for found in processes(title)[:1]:
+                    kill(found)
+                    killed.add(title)
+
+    monkeypatch.setattr(keeping, "_ranks", slow_ranks)
+    monkeypatch.setattr(keeping, "_records", slow_records)
+    with meanwhile(kill_one_of_each):
+        many = imported(files, tmp_path / "two.brimful", {}, {"cluster": "auto", "workers": 2})
+    assert len(killed) == 2 and many == alone
 
 
 def own_bytes(title: bytes) -> int:
@@ -288,7 +318,7 @@ def test_an_object_store_without_room_ends_an_import(
         raise ray.exceptions.OutOfDiskError("the disk of /tmp/ray is full")
 
     monkeypatch.setattr(ray, "put", refuse)
-    with pytest.raises(bf.StoreIoError, match=r"does not take the edges in: .* is full"):
+    with pytest.raises(bf.StoreIoError, match=r"does not take the ranks of ids in: .* is full"):
         imported(files, tmp_path / "g.brimful", {}, {"cluster": "auto", "workers": 2})
     assert not (tmp_path / "g.brimful").exists()
 

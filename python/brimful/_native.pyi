@@ -48,6 +48,7 @@ __all__ = [
     "log_end",
     "log_start",
     "log_to",
+    "map_edges",
     "modularity",
     "parse_text",
     "peak_rss_bytes",
@@ -55,6 +56,8 @@ __all__ = [
     "plan",
     "plan_import",
     "probe",
+    "rank_range",
+    "read_table",
     "require_disk",
     "require_import_budget",
     "run",
@@ -112,14 +115,15 @@ def has_names(
 ) -> bool: ...
 def parse_text(
     path: str,
-    send: Callable[[bytes], object],
+    send: Callable[[int, bytes], object],
     *,
     format: str,
     columns: EdgeColumns,
     names: bool,
-    directed: bool,
+    undirected: bool | None,
     on_error: str,
-    positions: bool,
+    self_loops: str,
+    duplicates: str,
     budget: int,
     progress: Progress | None,
 ) -> None: ...
@@ -131,6 +135,34 @@ def sort_part(
     folder: str,
     budget: int,
 ) -> None: ...
+def read_table(
+    table: object,
+    send: Callable[[int, bytes], object],
+    *,
+    name: str,
+    source: str,
+    target: str,
+    weight: str | None,
+    vertex_rows: bool,
+    undirected: bool | None,
+    on_error: str,
+    self_loops: str,
+    duplicates: str,
+    reserve_bytes: int,
+    budget: int,
+) -> None: ...
+def rank_range(
+    task: bytes, range: int, ids: Callable[[], object | None], *, budget: int
+) -> bytes: ...
+def map_edges(
+    task: bytes,
+    slots: object,
+    lines: object,
+    batches: Callable[[], tuple[int, object] | None],
+    send: Callable[[int, bytes], object],
+    *,
+    budget: int,
+) -> bytes: ...
 def import_stream(
     stream: object,
     out: str,
@@ -157,6 +189,7 @@ def import_stream(
     origin: str | None,
     replace: bool,
     progress: Progress | None,
+    kept: tuple[list[str], object] | None,
     sorters: object | None,
 ) -> dict[str, Any]: ...
 def join_declarations(first: str, second: str) -> str | None: ...

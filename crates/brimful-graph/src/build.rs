@@ -4,6 +4,7 @@ pub(crate) mod degrees;
 pub mod divided;
 pub(crate) mod edge_writer;
 pub mod import;
+pub mod mapping;
 pub mod probe;
 pub mod records;
 pub mod shards;

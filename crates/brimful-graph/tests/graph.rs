@@ -8,6 +8,8 @@ mod divided;
 mod faults;
 #[path = "graph/formats.rs"]
 mod formats;
+#[path = "graph/kept.rs"]
+mod kept;
 #[path = "graph/left_out.rs"]
 mod left_out;
 #[path = "graph/lookups.rs"]

@@ -25,6 +25,15 @@ pub(crate) struct Wanted {
     pub(crate) data_type: DataType,
 }
 
+/// The reasons for which rows are rejected.
+pub(crate) const REASONS: [&str; 6] =
+    [NOT_AN_ID, NOT_A_WEIGHT, ROUNDED_WEIGHT, NO_VALUE, TOO_LONG, NOT_UTF8];
+const NOT_AN_ID: &str = "not an integer id";
+const NOT_A_WEIGHT: &str = "not a finite weight";
+const NO_VALUE: &str = "no value";
+pub(crate) const TOO_LONG: &str = "id that is too long";
+pub(crate) const NOT_UTF8: &str = "id that is not UTF-8";
+
 pub(crate) fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
@@ -155,13 +164,7 @@ pub(crate) fn ids(
                 if bits.is_none() && !array.is_null(at) {
                     let expected = "an integer vertex id between -2^63 and 2^64-1 (text is taken \
                                     as it is with --ids string)";
-                    judge.reject(
-                        wanted,
-                        at,
-                        "not an integer id",
-                        expected,
-                        &shown_word(text.as_bytes()),
-                    )?;
+                    judge.reject(wanted, at, NOT_AN_ID, expected, &shown_word(text.as_bytes()))?;
                 }
                 out.push(bits.unwrap_or(0));
                 Ok(())
@@ -207,7 +210,6 @@ pub(crate) fn weights(
     }
     const EXACT_INTEGER: &str =
         "a weight that a float of 64 bits holds (numbers of a column of floats are rounded)";
-    const REASON: &str = "not a finite weight";
     const EXPECTED: &str = "a finite number as weight";
     match &wanted.data_type {
         DataType::Int8 => numbers::<Int8Type>(array, out, f64::from),
@@ -229,7 +231,7 @@ pub(crate) fn weights(
             let shown = || shown_word(text.as_bytes());
             match weight {
                 None if array.is_null(at) => {}
-                None => judge.reject(wanted, at, REASON, EXPECTED, &shown())?,
+                None => judge.reject(wanted, at, NOT_A_WEIGHT, EXPECTED, &shown())?,
                 Some(number) if is_rounded(text.trim().as_bytes(), number) => {
                     let found = shown_rounded(&shown(), number);
                     judge.reject(wanted, at, ROUNDED_WEIGHT, EXACT_WEIGHT, &found)?;
@@ -247,7 +249,7 @@ pub(crate) fn weights(
     }
     for (at, weight) in out.iter_mut().enumerate() {
         if !weight.is_finite() {
-            judge.reject(wanted, at, REASON, EXPECTED, &weight.to_string())?;
+            judge.reject(wanted, at, NOT_A_WEIGHT, EXPECTED, &weight.to_string())?;
             *weight = 0.0;
         }
     }
@@ -260,7 +262,7 @@ pub(crate) fn no_nulls(array: &dyn Array, wanted: &Wanted, judge: &mut Judge<'_>
     }
     for at in (0..array.len()).filter(|&at| array.is_null(at)) {
         let expected = "a value (drop or fill empty rows first)";
-        judge.reject(wanted, at, "no value", expected, "null")?;
+        judge.reject(wanted, at, NO_VALUE, expected, "null")?;
     }
     Ok(())
 }

@@ -13,13 +13,15 @@ use brimful::graph::ids::external::IdType;
 use brimful::graph::ids::names::NameBatch;
 use brimful::graph::input::columns::Columns;
 use brimful::graph::input::declaration::{Declaration, KEY};
+use brimful::graph::input::kept::TableStream;
 use brimful::graph::input::text::{Signs, check_signs};
 use brimful::graph::input_position::{InputPart, locate};
 use brimful::graph::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use serde::{Deserialize, Serialize};
 
-use crate::arrow_columns::{Judge, Wanted, ids, is_text, parts, weights};
+use crate::arrow_columns::{Judge, REASONS, Wanted, ids, is_text, parts, weights};
 use crate::arrow_names::{self, ColumnIds};
 use crate::errors::Failure;
 
@@ -56,6 +58,18 @@ pub(crate) struct ArrowEdges {
     /// The names of the other columns, if the user could have chosen among them.
     ignored: Option<Vec<String>>,
     table: Py<PyAny>,
+    /// The tables that other processes have read.
+    absorbed: Vec<InputPart>,
+}
+
+/// The facts about a table that another process has read.
+#[derive(Serialize, Deserialize)]
+struct Facts {
+    signs: Signs,
+    edge_rows: u64,
+    vertex_rows: u64,
+    /// Reason, count, row and text.
+    rejections: Vec<(String, u64, u64, String)>,
 }
 
 impl ArrowEdges {
@@ -137,8 +151,23 @@ impl ArrowEdges {
             vertex_rows: 0,
             ignored: None,
             table: object.clone().unbind(),
+            absorbed: Vec::new(),
         };
         Ok(opened)
+    }
+
+    /// The facts about a table that was read to its end, for [`TableStream::absorb`].
+    pub(crate) fn facts(&self) -> Result<Vec<u8>> {
+        let rejections = self.rejections.iter();
+        let facts = Facts {
+            signs: self.signs,
+            edge_rows: self.edge_rows,
+            vertex_rows: self.vertex_rows,
+            rejections: rejections
+                .map(|one| (one.reason.into(), one.count, one.line, one.found.clone()))
+                .collect(),
+        };
+        serde_json::to_vec(&facts).map_err(|error| Error::input(&self.origin, error.to_string()))
     }
 
     /// Records the names of the other columns, for display.
@@ -189,6 +218,29 @@ impl ArrowEdges {
     fn count(&mut self, rows: usize, are_vertices: bool) {
         self.row += rows;
         *(if are_vertices { &mut self.vertex_rows } else { &mut self.edge_rows }) += rows as u64;
+    }
+}
+
+impl TableStream for ArrowEdges {
+    fn absorb(&mut self, path: &Path, before: u64, positions: u64, facts: &[u8]) -> Result<()> {
+        let damaged = || Error::input(path, "the facts about it are damaged; please report it");
+        let facts: Facts = serde_json::from_slice(facts).map_err(|_| damaged())?;
+        self.signs.merge(facts.signs);
+        self.edge_rows += facts.edge_rows;
+        self.vertex_rows += facts.vertex_rows;
+        for (reason, count, row, found) in facts.rejections {
+            match self.rejections.iter_mut().find(|kept| kept.reason == reason) {
+                Some(kept) => kept.count += count,
+                None => {
+                    let known = REASONS.iter().find(|known| **known == reason);
+                    let (reason, path) = (known.ok_or_else(damaged)?, self.origin.clone());
+                    let line = before + row;
+                    self.rejections.push(Rejection { reason, count, path, line, found });
+                }
+            }
+        }
+        self.absorbed.push((path.into(), positions));
+        Ok(())
     }
 }
 
@@ -366,7 +418,10 @@ impl EdgeStream for ArrowEdges {
     }
 
     fn inputs(&self) -> Vec<InputPart> {
-        parts(&self.table, &self.origin)
+        match self.absorbed.is_empty() {
+            true => parts(&self.table, &self.origin),
+            false => self.absorbed.clone(),
+        }
     }
 
     fn id_type(&self) -> Result<IdType> {

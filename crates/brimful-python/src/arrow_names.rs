@@ -7,7 +7,7 @@ use brimful::graph::ids::names::{LONGEST_NAME, NameBatch};
 use brimful::graph::input::text::{Signs, shown_word};
 use brimful::graph::{Error, Result};
 
-use crate::arrow_columns::{Judge, Wanted, ids, is_text, no_nulls, weights};
+use crate::arrow_columns::{Judge, NOT_UTF8, TOO_LONG, Wanted, ids, is_text, no_nulls, weights};
 
 /// The type of the ids of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,15 +97,9 @@ pub(crate) fn take(
             let name = names.bytes(at);
             if name.len() > LONGEST_NAME {
                 let expected = format!("a vertex id of at most {LONGEST_NAME} bytes");
-                judge.reject(wanted, at, "id that is too long", &expected, &shown_word(name))?;
+                judge.reject(wanted, at, TOO_LONG, &expected, &shown_word(name))?;
             } else if std::str::from_utf8(name).is_err() {
-                judge.reject(
-                    wanted,
-                    at,
-                    "id that is not UTF-8",
-                    "a vertex id in UTF-8",
-                    &shown_word(name),
-                )?;
+                judge.reject(wanted, at, NOT_UTF8, "a vertex id in UTF-8", &shown_word(name))?;
             }
         }
     }

@@ -8,9 +8,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brimful::graph::Error as GraphError;
 use brimful::graph::Result as GraphResult;
-use brimful::graph::build::divided::{Sorters, sort_part as sort};
+use brimful::graph::build::divided::{RecordSink, Sorters, sort_part as sort};
 use brimful::graph::message::{Message, Messages};
 use brimful::store::DiskFolder;
 use pyo3::buffer::PyBuffer;
@@ -18,12 +17,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::call::with_resources;
-use crate::cluster::{Buffer, with_views};
-use crate::parsed::{PythonMessages, task_limits};
-
-fn failed(error: PyErr) -> GraphError {
-    GraphError::input("the cluster", error.to_string())
-}
+use crate::cluster::with_views;
+use crate::parsed::{PythonMessages, failed, message_of, task_limits};
 
 /// Processes that an object in Python leads.
 #[derive(Debug)]
@@ -39,11 +34,7 @@ pub(crate) fn sorters_of(object: Option<Py<PyAny>>) -> PyResult<Option<Arc<dyn S
     Ok(Some(Arc::new(PythonSorters { object, parts })))
 }
 
-impl Sorters for PythonSorters {
-    fn parts(&self) -> usize {
-        self.parts
-    }
-
+impl RecordSink for PythonSorters {
     fn put(&self, part: usize, records: &[u8]) -> GraphResult<()> {
         Python::attach(|py| {
             with_views(py, &[records], |views| {
@@ -51,6 +42,12 @@ impl Sorters for PythonSorters {
             })
         })
         .map_err(failed)
+    }
+}
+
+impl Sorters for PythonSorters {
+    fn parts(&self) -> usize {
+        self.parts
     }
 
     fn sort(&self, task: &[u8], parts: usize) -> GraphResult<Box<dyn Messages>> {
@@ -78,8 +75,7 @@ pub(crate) fn sort_part(
         let buffer: Option<PyBuffer<u8>> =
             Python::attach(|py| records.bind(py).call0()?.extract()).map_err(failed)?;
         let Some(buffer) = buffer else { return Ok(None) };
-        let constant = || GraphError::input("the cluster", "records must be constant bytes");
-        Ok(Some(Box::new(Buffer::constant(buffer).ok_or_else(constant)?)))
+        Ok(Some(message_of(buffer)?))
     };
     let pass = |message: Vec<u8>| {
         Python::attach(|py| send.bind(py).call1((PyBytes::new(py, &message),)).map(|_| ()))

@@ -13,6 +13,7 @@ use brimful::graph::generate::{Amount, Generator, Kind};
 use brimful::graph::input::columns::ColumnChoice;
 use brimful::graph::input::declaration::Declaration;
 use brimful::graph::input::formats::TextFormat;
+use brimful::graph::input::kept::{KeptFiles, KeptKind};
 use brimful::graph::input::parsed::ParsedFiles;
 use brimful::graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful::graph::{Error as GraphError, Index};
@@ -29,6 +30,7 @@ use crate::columns::{Wanted, described};
 use crate::divided::sorters_of;
 use crate::errors::Failure;
 use crate::figures::{bytes_moved, describe, phases};
+use crate::kept::kept_of;
 use crate::parsed::{PythonMessages, on_error_of, text_format};
 use crate::vertex::Vertex;
 
@@ -171,8 +173,8 @@ pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64)
 }
 
 /// Imports files of any format other than tables as the new graph directory `out`; with `replace`,
-/// in the place of the graph there. `parsed`: whether ids are strings, and the edges of the files,
-/// which are parsed elsewhere. `sorters` sort the edges, if given.
+/// in the place of the graph there. `parsed`: whether ids are strings, and the processes that parse
+/// the files; these keep the edges if ids are integers. `sorters` sort the edges, if given.
 #[pyfunction]
 #[pyo3(signature = (
     paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops,
@@ -214,10 +216,14 @@ pub(crate) fn import_files<'py>(
     };
     let mut elsewhere;
     let input = match parsed {
-        Some((names, messages)) => {
+        Some((true, messages)) => {
             elsewhere = PythonMessages(messages);
             let messages = &mut elsewhere;
-            Input::Parsed(ParsedFiles { format: text_format(format)?, paths, names, messages })
+            Input::Parsed(ParsedFiles { format: text_format(format)?, paths, messages })
+        }
+        Some((false, kept)) => {
+            let (kind, edges) = (KeptKind::Text(text_format(format)?), kept_of(kept));
+            Input::Kept(KeptFiles { paths, kind, edges })
         }
         None => input_of(format, paths)?,
     };
@@ -227,12 +233,13 @@ pub(crate) fn import_files<'py>(
     report(py, &done, limits)
 }
 
-/// Imports anything with `__arrow_c_stream__`, as [`import_files`] does files.
+/// Imports anything with `__arrow_c_stream__`, as [`import_files`] does files. `kept`: the names of
+/// tables that other processes read, and these processes; then only the schema of `stream` is read.
 #[pyfunction]
 #[pyo3(signature = (
     stream, out, *, name, source, target, weight, ignored, undirected, vertices, ids, isolated,
     vertex_rows, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget,
-    reserve_bytes, origin, replace, progress, sorters
+    reserve_bytes, origin, replace, progress, kept, sorters
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
@@ -261,6 +268,7 @@ pub(crate) fn import_stream<'py>(
     origin: Option<String>,
     replace: bool,
     progress: Option<&Bound<'py, PyAny>>,
+    kept: Option<(Vec<PathBuf>, Py<PyAny>)>,
     sorters: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
@@ -278,8 +286,15 @@ pub(crate) fn import_stream<'py>(
     let (numbers, names) = split(isolated);
     edges.declare(id_bits(&numbers)?);
     edges.declare_names(names);
+    let input = match kept {
+        None => Input::Stream(&mut edges),
+        Some((paths, kept)) => {
+            let kind = KeptKind::Tables(&mut edges);
+            Input::Kept(KeptFiles { paths, kind, edges: kept_of(kept) })
+        }
+    };
     let done = with_stream(py, progress, limits, stream, |resources| {
-        Ok(import(Input::Stream(&mut edges), &out, &options, resources)?)
+        Ok(import(input, &out, &options, resources)?)
     })?;
     report(py, &done, limits)
 }

@@ -15,6 +15,7 @@ mod figures;
 mod fs_path;
 mod graph;
 mod imports;
+mod kept;
 mod kernel;
 mod keyed;
 mod log;
@@ -86,6 +87,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parsed::has_names, module)?)?;
     module.add_function(wrap_pyfunction!(parsed::parse_text, module)?)?;
     module.add_function(wrap_pyfunction!(divided::sort_part, module)?)?;
+    module.add_function(wrap_pyfunction!(kept::read_table, module)?)?;
+    module.add_function(wrap_pyfunction!(kept::rank_range, module)?)?;
+    module.add_function(wrap_pyfunction!(kept::map_edges, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_stream, module)?)?;
     module.add_function(wrap_pyfunction!(imports::join_declarations, module)?)?;
     module.add_function(wrap_pyfunction!(imports::generate, module)?)?;

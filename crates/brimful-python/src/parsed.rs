@@ -12,7 +12,10 @@ use brimful::graph::Result as GraphResult;
 use brimful::graph::build::import::{IdChoice, OnError};
 use brimful::graph::input::columns::ColumnChoice;
 use brimful::graph::input::formats::{TextFile, TextFormat};
-use brimful::graph::input::parsed::{Choices, has_names as ids_are_names, parse_file};
+use brimful::graph::input::policy::{Duplicates, Policy, SelfLoops};
+use brimful::graph::input::sending::{
+    Choices, ScanChoices, has_names as ids_are_names, parse_file,
+};
 use brimful::graph::message::{Message, Messages};
 use brimful::store::Job;
 use pyo3::buffer::PyBuffer;
@@ -30,21 +33,53 @@ pub(crate) struct PythonMessages(pub(crate) Py<PyAny>);
 
 impl Messages for PythonMessages {
     fn next(&mut self, job: &Job) -> GraphResult<Option<(usize, Message)>> {
-        let failed = |error: PyErr| GraphError::input("the cluster", error.to_string());
-        loop {
-            job.check()?;
-            let next = Python::attach(|py| {
-                let next = self.0.bind(py).call_method1("next", (TICK_SECONDS,))?;
-                next.extract::<Option<Vec<(usize, PyBuffer<u8>)>>>()
-            });
-            let Some(messages) = next.map_err(failed)? else { continue };
-            let Some((file, buffer)) = messages.into_iter().next() else { return Ok(None) };
-            let message = Buffer::constant(buffer).ok_or_else(|| {
-                GraphError::input("the cluster", "a message must be constant bytes")
-            })?;
-            return Ok(Some((file, Box::new(message))));
-        }
+        next_message(&self.0, job)
     }
+}
+
+/// An error of Python, which the object keeps.
+pub(crate) fn failed(error: PyErr) -> GraphError {
+    GraphError::input("the cluster", error.to_string())
+}
+
+/// A constant buffer as a message.
+pub(crate) fn message_of(buffer: PyBuffer<u8>) -> GraphResult<Message> {
+    let constant = || GraphError::input("the cluster", "a message must be constant bytes");
+    Ok(Box::new(Buffer::constant(buffer).ok_or_else(constant)?))
+}
+
+/// The next message of an object in Python; `None` after the last one.
+pub(crate) fn next_message(object: &Py<PyAny>, job: &Job) -> GraphResult<Option<(usize, Message)>> {
+    loop {
+        job.check()?;
+        let next = Python::attach(|py| {
+            let next = object.bind(py).call_method1("next", (TICK_SECONDS,))?;
+            next.extract::<Option<Vec<(usize, PyBuffer<u8>)>>>()
+        });
+        let Some(messages) = next.map_err(failed)? else { continue };
+        let first = messages.into_iter().next();
+        return first.map(|(file, buffer)| Ok((file, message_of(buffer)?))).transpose();
+    }
+}
+
+/// Calls a function in Python with the label and the bytes of each message.
+pub(crate) fn sender(send: &Py<PyAny>) -> impl FnMut(usize, Vec<u8>) -> GraphResult<()> + Send {
+    move |label, message| {
+        Python::attach(|py| send.bind(py).call1((label, PyBytes::new(py, &message))).map(|_| ()))
+            .map_err(failed)
+    }
+}
+
+/// The choices of a scan.
+pub(crate) fn policy_of(
+    undirected: Option<bool>,
+    self_loops: &str,
+    duplicates: &str,
+) -> Result<ScanChoices, Failure> {
+    let (self_loops, duplicates) =
+        (SelfLoops::from_name(self_loops)?, Duplicates::from_name(duplicates)?);
+    let policy = Policy { self_loops, duplicates };
+    Ok(ScanChoices { undirected: undirected == Some(true), policy })
 }
 
 /// The text format `name` of files that stand alone.
@@ -87,10 +122,11 @@ pub(crate) fn has_names(
     })
 }
 
-/// Parses a file, and calls `send` with the bytes of each message.
+/// Parses a file, and calls `send` with the label and the bytes of each message.
 #[pyfunction]
 #[pyo3(signature = (
-    path, send, *, format, columns, names, directed, on_error, positions, budget, progress
+    path, send, *, format, columns, names, undirected, on_error, self_loops, duplicates, budget,
+    progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn parse_text(
@@ -100,21 +136,19 @@ pub(crate) fn parse_text(
     format: &str,
     columns: Wanted,
     names: bool,
-    directed: bool,
+    undirected: Option<bool>,
     on_error: &str,
-    positions: bool,
+    self_loops: &str,
+    duplicates: &str,
     budget: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let file = TextFile { path, format: text_format(format)? };
     let columns = ColumnChoice::try_from(columns)?;
     let on_error = on_error_of(on_error)?;
-    let choices = Choices { names, directed, columns, on_error, positions };
+    let scan = policy_of(undirected, self_loops, duplicates)?;
+    let choices = Choices { names, directed: undirected == Some(false), columns, on_error, scan };
     with_resources(py, progress, task_limits(budget), |resources| {
-        Ok(parse_file(&file, &choices, resources, |message| {
-            let sent =
-                Python::attach(|py| send.bind(py).call1((PyBytes::new(py, &message),)).map(|_| ()));
-            sent.map_err(|error| GraphError::input(&file.path, error.to_string()))
-        })?)
+        Ok(parse_file(&file, &choices, resources, sender(&send))?)
     })
 }

@@ -11,8 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from brimful.cluster.exchange import first_line
-from brimful.cluster.tasks import Share, Tasks, sent_by
+from brimful.cluster.tasks import Share, Tasks, put, sent_by
 from brimful.errors import StoreIoError
 
 #: Parts for each task that runs at a time, so that unequal parts keep all tasks at work.
@@ -39,19 +38,16 @@ class Sorting:
         Raises:
             StoreIoError: Ray's object store has no room.
         """
-        import numpy as np
-        import ray
-
         try:
-            reference = ray.put(np.frombuffer(records, dtype=np.uint8))
-        except (OSError, ray.exceptions.RayError) as error:
-            self._refusal = StoreIoError(
-                f"Ray's object store does not take the edges in: {first_line(error)}; give it more "
-                "memory, or more space for the objects that it spills"
-            )
-            raise self._refusal from None
-        self._records.setdefault(part, []).append(reference)
+            self.add(part, put(records, "edges"))
+        except StoreIoError as error:
+            self._refusal = error
+            raise
         self._bytes_sent += len(records)
+
+    def add(self, part: int, reference: Any) -> None:
+        """Keep a reference to records of a part."""
+        self._records.setdefault(part, []).append(reference)
 
     def sort(self, task: bytes, parts: int) -> _Sorted:
         """Begin to sort the records that were put since the last call."""
@@ -100,17 +96,12 @@ class _Sorted:
         Raises:
             BrimfulError: The error of a task.
         """
-        while self.tasks.running:
-            _, part = self.tasks.running[0]
-            item = self.tasks.first_item(seconds)
-            if item is None:
-                return None
-            if item:
-                return [(part, item[0])]
-            # Ray may free the records of a part that is written.
-            self._records[part].clear()
-            self.tasks.begin()
-        return []
+        messages = self.tasks.message(seconds, in_order=True)
+        for part, _ in messages or ():
+            # Ray may free the records of parts that are written.
+            for records in self._records[:part]:
+                records.clear()
+        return messages
 
 
 def _segments(task: bytes, records: list[Any], share: Share) -> Iterator[Any]:

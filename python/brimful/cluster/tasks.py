@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from brimful.cluster.driver import MAX_RESTARTS
-from brimful.cluster.exchange import lost, placed
-from brimful.errors import UsageError
+from brimful.cluster.exchange import first_line, lost, placed
+from brimful.errors import StoreIoError, UsageError
 from brimful.memory import budget_bytes
 
 #: The most messages that wait between the native module and Ray.
@@ -76,6 +76,8 @@ class Tasks:
         self.running: list[tuple[Any, int]] = []
         #: The error of the first input that has one, and its number.
         self.failure: tuple[int, BaseException] | None = None
+        #: References to the items of each running task that keeps them.
+        self._references: dict[int, list[Any]] = {}
         self.wait_seconds, self.bytes_received = 0.0, 0
 
     def begin(self) -> None:
@@ -89,21 +91,102 @@ class Tasks:
             self.running.append((task, self._begun))
             self._begun += 1
 
-    def item(self, task: Any, number: int, seconds: float | None) -> tuple[Any, ...] | None:
-        """Return a tuple with the next item of a task, empty at its end; None if no item is ready.
+    def message(self, seconds: float, *, in_order: bool = False) -> list[tuple[int, Any]] | None:
+        """Return the next item with the number of its input; None if none came, empty at the end.
+
+        Items come in any order of inputs, or in theirs.
+
+        Raises:
+            BrimfulError: The error of the first input that has one.
+        """
+        while self._are_running():
+            found = self._reference(seconds, in_order=in_order)
+            if found is None:
+                return None
+            for item in self._value(*found):
+                return [(found[0], item)]
+        return []
+
+    def kept(self, seconds: float) -> list[tuple[int, list[tuple[int, Any]]]] | None:
+        """Return the number of an input whose task has ended, and references to its items.
+
+        The last item of a task has the labels of the others, which come with them. None: no task
+        has ended in that time; empty: all have.
+
+        Raises:
+            BrimfulError: The error of the first input that has one.
+        """
+        deadline = time.monotonic() + seconds
+        while self._are_running():
+            found = self._reference(max(0.0, deadline - time.monotonic()), in_order=False)
+            if found is None:
+                return None
+            number, reference = found
+            if reference is not None:
+                self._references.setdefault(number, []).append(reference)
+                continue
+            *references, last = self._references.pop(number)
+            for labels in self._value(number, last):
+                return [(number, list(zip(labels.tolist(), references, strict=True)))]
+        return []
+
+    def fetched(self, number: int, reference: Any) -> Any:
+        """Return a kept item of an input.
+
+        Raises:
+            BrimfulError: It is lost.
+        """
+        for item in self._value(number, reference):
+            return item
+        assert self.failure is not None
+        raise self.failure[1]
+
+    def _are_running(self) -> bool:
+        """Begin as many tasks as may run, and return whether any runs.
+
+        Raises:
+            BrimfulError: No task runs, and an input has an error.
+        """
+        self.begin()
+        if not self.running and self.failure is not None:
+            raise self.failure[1]
+        return bool(self.running)
+
+    def _reference(self, seconds: float, *, in_order: bool) -> tuple[int, Any] | None:
+        """Return the number of an input and a reference to an item of its task, None at its end.
+
+        None: no item is ready.
+        """
+        import ray
+
+        candidates = self.running[:1] if in_order else self.running
+        begin = time.perf_counter()
+        ready, _ = ray.wait([task for task, _ in candidates], num_returns=1, timeout=seconds)
+        self.wait_seconds += time.perf_counter() - begin
+        if not ready:
+            return None
+        place = next(at for at, (task, _) in enumerate(candidates) if task is ready[0])
+        task, number = self.running.pop(place)
+        try:
+            reference = next(task)
+        except StopIteration:
+            return number, None
+        # In any order, the task goes to the end of the list, so that others are served first.
+        self.running.insert(0 if in_order else len(self.running), (task, number))
+        return number, reference
+
+    def _value(self, number: int, reference: Any) -> tuple[Any, ...]:
+        """Return a tuple with an item of an input, empty at the end of its task and after an error.
 
         An error is kept, and ends the tasks of later inputs.
         """
         import ray
 
+        if reference is None:
+            return ()
         begin = time.perf_counter()
         try:
-            ready, _ = ray.wait([task], num_returns=1, timeout=seconds)
-            if not ready:
-                return None
-            item = ray.get(next(task))
-        except StopIteration:
-            return ()
+            item = ray.get(reference)
         except ray.exceptions.RayError as error:
             item = lost(f"the task that {self._names[number]}", error)
         finally:
@@ -119,20 +202,6 @@ class Tasks:
         self.running = [(other, at) for other, at in self.running if at < number]
         return ()
 
-    def first_item(self, seconds: float | None) -> tuple[Any, ...] | None:
-        """Return `item` of the first running task, which is over at its end.
-
-        Raises:
-            BrimfulError: The error of an input.
-        """
-        self.begin()
-        item = self.item(*self.running[0], seconds)
-        if self.failure is not None:
-            raise self.failure[1]
-        if item == ():
-            self.running.pop(0)
-        return item
-
     def end(self) -> None:
         """End all tasks at once."""
         import ray
@@ -140,6 +209,24 @@ class Tasks:
         for task, _ in self.running:
             ray.cancel(task, force=True)
         self.running.clear()
+
+
+def put(view: memoryview, noun: str) -> Any:
+    """Return a reference to a copy of bytes in Ray's object store; `noun` names them.
+
+    Raises:
+        StoreIoError: The store has no room.
+    """
+    import numpy as np
+    import ray
+
+    try:
+        return ray.put(np.frombuffer(view, dtype=np.uint8))
+    except (OSError, ray.exceptions.RayError) as error:
+        raise StoreIoError(
+            f"Ray's object store does not take the {noun} in: {first_line(error)}; give it more "
+            "memory, or more space for the objects that it spills"
+        ) from None
 
 
 def sent_by(work: Callable[[Callable[[bytes], object]], object]) -> Iterator[Any]:
@@ -162,6 +249,26 @@ def sent_by(work: Callable[[Callable[[bytes], object]], object]) -> Iterator[Any
         yield np.frombuffer(message, dtype=np.uint8)
     if message is not None:
         yield message
+
+
+def labelled(work: Callable[[Callable[[int, bytes], None]], object]) -> Iterator[Any]:
+    """Yield the messages that `work` sends, then their labels; after a failure, the error last."""
+    import numpy as np
+
+    labels: list[int] = []
+
+    def send_all(send: Callable[[bytes], object]) -> None:
+        def send_one(label: int, message: bytes) -> None:
+            labels.append(label)
+            send(message)
+
+        work(send_one)
+
+    for item in sent_by(send_all):
+        yield item
+        if isinstance(item, BaseException):
+            return
+    yield np.array(labels, dtype=np.int64)
 
 
 def task_error(error: BaseException) -> BaseException:

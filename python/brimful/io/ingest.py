@@ -45,8 +45,7 @@ from brimful.tables.parquet import open_parquet
 from brimful.wording import printable
 
 if TYPE_CHECKING:
-    from brimful.cluster.importing import Decoding, Parsing
-    from brimful.cluster.sorting import Sorting
+    from brimful.cluster.importing import Decoding, Parsing, ReadChoices
 
 #: Bytes that a process takes to load pyarrow and open a table.
 _LOADING_BYTES = 64 << 20
@@ -117,7 +116,7 @@ def import_paths(
             **vars(resources),
             origin=origin,
             replace=replace,
-            parsed=None if parsing is None else (parsing.names, parsing),
+            parsed=None if parsing is None else parsing.source(),
             sorters=None if parsing is None else parsing.sorters,
         ) | {"duplicates_policy": options["duplicates"]}
 
@@ -157,20 +156,28 @@ def _import_parsed(
     read: Callable[[list[str], Resources, Parsing], dict[str, Any]],
 ) -> dict[str, Any]:
     """Import text that tasks of a cluster parse; `read` makes the graph of their messages."""
-    from brimful.cluster.importing import Parsing, TextChoices
+    from brimful.cluster.importing import Parsing
 
-    choices = TextChoices(
-        format=format_name,
-        columns=columns_of(options),
-        ids=options["ids"],
-        directed=options["undirected"] is False,
-        on_error=options["on_error"],
-        positions=options["self_loops"] == "drop" or options["duplicates"] != "keep",
-    )
+    choices = _choices(options, format_name)
     with Parsing(paths, choices, cluster, resources.budget) as parsing:
         own = dataclasses.replace(resources, **parsing.limits())
         figures = read(parsing.paths, own, parsing)
         return figures | {"cluster": parsing.figures()}
+
+
+def _choices(options: ImportOptions, format_name: str) -> ReadChoices:
+    """Return the options with which a task reads a file."""
+    from brimful.cluster.importing import ReadChoices
+
+    return ReadChoices(
+        format=format_name,
+        columns=columns_of(options),
+        ids=options["ids"],
+        undirected=options["undirected"],
+        on_error=options["on_error"],
+        self_loops=options["self_loops"],
+        duplicates=options["duplicates"],
+    )
 
 
 def _decoding(
@@ -184,8 +191,7 @@ def _decoding(
         return contextlib.nullcontext()
     from brimful.cluster.importing import Decoding
 
-    choices = columns_of(options), options["ids"], options["undirected"] is False
-    return Decoding(paths, *choices, cluster, resources.budget)
+    return Decoding(paths, _choices(options, "parquet"), cluster, resources.budget)
 
 
 def require_budget(
@@ -302,9 +308,8 @@ def _import_tables(
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
         table.stopped = stopped
-        sorters = None if decoding is None else decoding.sorters
         figures = import_table(
-            table, out, options, resources, origin=origin, replace=replace, sorters=sorters
+            table, out, options, resources, origin=origin, replace=replace, decoding=decoding
         )
     if decoding is not None:
         figures["cluster"] = decoding.figures()
@@ -323,12 +328,12 @@ def import_table(
     origin: str | None = None,
     replace: bool = False,
     isolated: Sequence[int] | Sequence[str] = (),
-    sorters: Sorting | None = None,
+    decoding: Decoding | None = None,
 ) -> dict[str, Any]:
     """Import an open edge table into the new graph directory `out`.
 
-    `isolated` are ids of vertices that exist whether an edge names them or not; `sorters` are the
-    tasks of a cluster that sort the edges. Returns and raises as `import_paths`.
+    `isolated` are ids of vertices that exist whether an edge names them or not; `decoding` are the
+    tasks of a cluster that read the table. Returns and raises as `import_paths`.
     """
     from brimful import _native
 
@@ -351,7 +356,8 @@ def import_table(
             reserve_bytes=table.reserve_bytes,
             origin=origin,
             replace=replace and place == out,
-            sorters=sorters,
+            kept=None if decoding is None else decoding.keep(table),
+            sorters=None if decoding is None else decoding.sorters,
         )
     for kind in all_left_out(figures):
         kind["input"] = redacted(kind["input"])

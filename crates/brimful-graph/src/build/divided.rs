@@ -23,16 +23,19 @@ use crate::read::degree_counter::DegreeCounter;
 use crate::read::shards::{Geometry, PackedSegment};
 use crate::read::weight_range::WeightRange;
 
-/// Processes that sort the edges of an import.
-pub trait Sorters: fmt::Debug + Send + Sync {
-    /// The maximum number of parts into which the edges are divided.
-    fn parts(&self) -> usize;
-
+/// Takes the records of parts.
+pub trait RecordSink: Sync {
     /// Hands over records of a part.
     ///
     /// # Errors
     /// The records could not be kept.
     fn put(&self, part: usize, records: &[u8]) -> Result<()>;
+}
+
+/// Processes that sort the edges of an import.
+pub trait Sorters: RecordSink + fmt::Debug + Send {
+    /// The maximum number of parts into which the edges are divided.
+    fn parts(&self) -> usize;
 
     /// Begins [`sort_part`] of `task` with the records of each of `parts` parts that were handed
     /// over since the last call. Returns the messages of the parts, one part after the other.
@@ -64,12 +67,18 @@ const MAX_MESSAGE_BYTES: u64 = 3 << 20;
 /// The number of messages in memory: the next one, and those that wait to be sent.
 const MESSAGES: u64 = 4;
 
-/// The parts of an index, whose records have the type `R`.
-pub(crate) struct Parts<'s, R> {
-    sorters: &'s dyn Sorters,
-    layout: KeyLayout,
+/// The division of edges into parts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Division {
+    pub(crate) layout: KeyLayout,
     /// The first interval of each part.
     starts: Vec<u64>,
+}
+
+/// The parts of an index, whose records have the type `R`.
+pub(crate) struct Parts<'s, R> {
+    sink: &'s dyn RecordSink,
+    pub(crate) division: Division,
     /// Records that a writer collects for a part before it hands them over.
     buffered: usize,
     /// The number of records handed over.
@@ -92,27 +101,53 @@ impl<'s, R: EdgeRecord> Parts<'s, R> {
         let sampled: Vec<u64> =
             targets.iter().map(|target| target >> layout.interval_bits).collect();
         let starts = even_parts(&sampled, intervals, sorters.parts());
-        let each = usize::try_from(bytes).unwrap_or(usize::MAX) / (workers * starts.len());
+        Self::of(sorters, Division { layout, starts }, bytes, workers)
+    }
+
+    /// The parts of a division; `workers` writers together buffer about `bytes`.
+    pub(crate) fn of(
+        sink: &'s dyn RecordSink,
+        division: Division,
+        bytes: u64,
+        workers: usize,
+    ) -> Self {
+        let each = usize::try_from(bytes).unwrap_or(usize::MAX) / (workers * division.starts.len());
         let buffered = (each.min(MAX_PUT_BYTES) / size_of::<R>()).max(MIN_RECORDS);
-        Self { sorters, layout, starts, buffered, len: AtomicU64::new(0), records: PhantomData }
+        Self { sink, division, buffered, len: AtomicU64::new(0), records: PhantomData }
+    }
+
+    /// The least memory of one writer, in bytes.
+    pub(crate) fn minimum_bytes(division: &Division) -> u64 {
+        (division.starts.len() * MIN_RECORDS * size_of::<R>()) as u64
+    }
+
+    /// The number of records that were handed over.
+    pub(crate) fn len(&self) -> u64 {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// Counts records that another process hands over.
+    pub(crate) fn count(&self, records: u64) {
+        self.len.fetch_add(records, Ordering::Relaxed);
     }
 
     /// A writer for one worker.
     pub(crate) fn writer(&self) -> PartWriter<'_, R> {
-        let buffers = self.starts.iter().map(|_| Vec::new()).collect();
+        let buffers = self.division.starts.iter().map(|_| Vec::new()).collect();
         PartWriter { parts: self, buffers }
     }
 
     fn part_of(&self, record: &R) -> usize {
-        let (_, target, _) = record.unpack(self.layout);
-        let interval = target >> self.layout.interval_bits;
+        let Division { layout, starts } = &self.division;
+        let (_, target, _) = record.unpack(*layout);
+        let interval = target >> layout.interval_bits;
         // The first part begins at interval 0.
-        self.starts.partition_point(|start| *start <= interval) - 1
+        starts.partition_point(|start| *start <= interval) - 1
     }
 
     fn put(&self, part: usize, records: &mut Vec<R>) -> Result<()> {
-        self.len.fetch_add(records.len() as u64, Ordering::Relaxed);
-        self.sorters.put(part, bytemuck::cast_slice(records))?;
+        self.count(records.len() as u64);
+        self.sink.put(part, bytemuck::cast_slice(records))?;
         records.clear();
         Ok(())
     }
@@ -120,6 +155,7 @@ impl<'s, R: EdgeRecord> Parts<'s, R> {
     /// Lets the other processes sort what was written, and writes their segments to `index`.
     pub(crate) fn sort(
         self,
+        sorters: &dyn Sorters,
         geometry: Geometry,
         policy: Policy,
         undirected: bool,
@@ -127,10 +163,11 @@ impl<'s, R: EdgeRecord> Parts<'s, R> {
         job: &Job,
     ) -> Result<Applied> {
         job.begin("write shards", self.len.into_inner());
-        let (layout, weighted, positioned) = (self.layout, R::WEIGHTED, R::POSITIONED);
+        let Division { layout, starts } = self.division;
+        let (weighted, positioned) = (R::WEIGHTED, R::POSITIONED);
         let task = Task { layout, geometry, policy, undirected, weighted, positioned };
         let task = serde_json::to_vec(&task).map_err(|_| damaged())?;
-        let mut messages = self.sorters.sort(&task, self.starts.len())?;
+        let mut messages = sorters.sort(&task, starts.len())?;
         let (mut all, mut ended) = (Applied::default(), 0);
         while let Some((part, message)) = messages.next(job)? {
             if part != ended {
@@ -152,7 +189,7 @@ impl<'s, R: EdgeRecord> Parts<'s, R> {
                 _ => return Err(damaged()),
             }
         }
-        if ended == self.starts.len() { Ok(all) } else { Err(damaged()) }
+        if ended == starts.len() { Ok(all) } else { Err(damaged()) }
     }
 }
 

@@ -272,6 +272,7 @@ impl Import<'_> {
             // The share of the sorters, which is not in use yet.
             decoder_bytes: self.sorter_bytes(IDS_BYTES + half),
         };
+        let kept = input.kept();
         let (source, mut seen) = reader.read(input)?;
         self.end_phase("read");
         self.undirected |= seen.undirected && !self.options.directed;
@@ -289,16 +290,16 @@ impl Import<'_> {
         seen.weighted |= self.options.weights == Weights::Hash;
         let sampled = std::mem::take(&mut seen.sampled);
         let joined;
-        let (source, map, ids) = match seen.bitmap.take() {
-            Some(bitmap) => {
-                let (map, ids) = self.order(bitmap, seen.id_type, sampled)?;
-                (source, map, ids)
+        let (source, kept, map, ids) = match seen.ranks.take() {
+            Some(ranks) => {
+                let (map, ids) = self.order(ranks, seen.id_type, sampled)?;
+                (source, kept, map, ids)
             }
             None => {
                 self.check_declared(&seen.declared)?;
                 let (edges, ids) = self.order_joined(source, &seen, sampled)?;
                 joined = edges;
-                (&joined as &dyn EdgeSource, IdMap::Consecutive { first: 0 }, ids)
+                (&joined as &dyn EdgeSource, None, IdMap::Consecutive { first: 0 }, ids)
             }
         };
         // The policy `Sum` gives weights to edges that have none.
@@ -308,6 +309,8 @@ impl Import<'_> {
         let drops = self.options.policy.drops_self_loops();
         let edges = MappedEdges {
             source,
+            kept: kept.as_deref(),
+            hashed: self.options.weights == Weights::Hash,
             map: &map,
             ends: if drops { ids.tally.vertices() } else { connected },
             weighted: seen.weighted,

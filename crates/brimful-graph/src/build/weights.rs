@@ -53,11 +53,16 @@ impl EdgeSource for Hashed<'_> {
 
     fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
         self.0.read_part(part, batch)?;
-        let EdgeBatch { sources, targets, weights, .. } = batch;
-        weights.clear();
-        weights.extend(sources.iter().zip(targets).map(|(source, target)| hash(*source, *target)));
+        hash_all(batch);
         Ok(())
     }
+}
+
+/// Gives edges hashed weights instead of their own.
+pub(crate) fn hash_all(batch: &mut EdgeBatch) {
+    let EdgeBatch { sources, targets, weights, .. } = batch;
+    weights.clear();
+    weights.extend(sources.iter().zip(targets).map(|(source, target)| hash(*source, *target)));
 }
 
 #[cfg(test)]

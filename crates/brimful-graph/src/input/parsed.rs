@@ -1,157 +1,109 @@
-//! Text files that other processes parse: the messages that carry their edges.
+//! Messages of the processes that read files for an import.
 //!
-//! A process parses a file and sends batches of its edges, then the facts that the import itself
-//! would have found. Invariant: the messages of a file depend on the file and the choices alone, so
-//! that another process can continue where one is lost.
+//! A process sends batches of the edges of a file, the integer ids in them by range, then the facts
+//! that the import itself would have found. Invariant: the messages of a file depend on the file
+//! and the choices alone, so that another process can continue where one is lost.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use brimful_store::Resources;
-use brimful_store::external::open_input;
+use serde::{Deserialize, Serialize};
 
-use crate::edges::{BATCH_EDGES, EdgeBatch};
+use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::ids::names::NameBatch;
-use crate::input::columns::ColumnChoice;
-use crate::input::decompress;
-use crate::input::formats::parser::{Found, OnError, Output, TextParser};
-use crate::input::formats::reader::{CHUNK_BYTES, Chunk, TextReader, no_names};
-use crate::input::formats::{TextFile, TextFormat};
-use crate::input::id_choice::{self, IdChoice};
+use crate::input::formats::TextFormat;
+use crate::input::formats::parser::Output;
+use crate::input_position::PositionedEdge;
 use crate::message::{Messages, put, take};
+use crate::order::choice::Sampled;
 
-/// The purpose of the budget, in error messages.
-const PURPOSE: &str = "to parse a file of edges";
-/// The least memory for the window of a decompressor.
-const DECODER_BYTES: u64 = 16 << 20;
-
-/// The choices of an import that concern the parsing of a file.
-#[derive(Debug, Clone)]
-pub struct Choices {
-    /// True if ids are strings.
-    pub names: bool,
-    /// True to store every edge only in its written direction.
-    pub directed: bool,
-    /// The choice of columns.
-    pub columns: ColumnChoice,
-    /// The treatment of lines that are not edges.
-    pub on_error: OnError,
-    /// True to pass on the input positions of edges.
-    pub positions: bool,
-}
-
-/// Files of one text format, which other processes parse.
+/// Files of one text format with string ids, which other processes parse.
 pub struct ParsedFiles<'m> {
     /// Their format.
     pub format: TextFormat,
     /// Their names in messages to the user.
     pub paths: Vec<PathBuf>,
-    /// True if ids are strings: [`has_names`] of the first file.
-    pub names: bool,
     /// Their contents.
     pub messages: &'m mut dyn Messages,
 }
 
-/// True if the ids of an input are strings, by the user's choice or its first file.
-///
-/// # Errors
-/// [`Error::Usage`] if the ids cannot have the type that the user chose; errors of reading.
-pub fn has_names(
-    first: &TextFile,
-    ids: IdChoice,
-    columns: &ColumnChoice,
-    resources: &Resources,
-) -> Result<bool> {
-    match (ids, first.format.may_have_names()) {
-        (IdChoice::String, false) => Err(no_names(&first.path, first.format)),
-        (IdChoice::String, true) => Ok(true),
-        (IdChoice::Auto, true) => {
-            // A decoder touches only as much of its window as it decodes.
-            let opened = open(&first.path, u64::MAX, resources)?;
-            Ok(id_choice::detect(opened, &first.path, first.format, columns)?.0)
-        }
-        _ => Ok(false),
-    }
-}
+/// The label of a message of edges and vertices.
+pub const BATCH: usize = 0;
+/// The label of the facts about a file, its last message.
+pub const END: usize = 1;
+/// The label of the ids of the first range; those of other ranges follow.
+pub const RANGES: usize = 2;
 
-/// The smallest budget of [`parse_file`], in bytes besides the process.
-pub fn minimum_bytes(positions: bool) -> u64 {
-    let edge = 8 + 8 + 8 + if positions { 8 } else { 0 };
-    // The text of this chunk and of the next one; a batch of edges or of names, and its message.
-    let reading = 2 * CHUNK_BYTES + 3 * BATCH_EDGES * edge;
-    reading as u64 + 2 * NameBatch::MEMORY_BYTES + DECODER_BYTES
+/// The counts of a scan by another process, without ids.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Scanned {
+    pub(crate) edges: u64,
+    pub(crate) self_loops: u64,
+    pub(crate) first_self_loop: Option<PositionedEdge>,
+    /// True if the set of ids has all of them.
+    pub(crate) is_whole: bool,
+    /// True if vertices are listed apart from edges.
+    pub(crate) has_list: bool,
 }
-
-/// Parses a file on this thread, and passes its messages to `send`.
-///
-/// # Errors
-/// [`brimful_store::Error::Budget`] before any work; errors of an import of the file.
-pub fn parse_file(
-    file: &TextFile,
-    choices: &Choices,
-    resources: &Resources,
-    mut send: impl FnMut(Vec<u8>) -> Result<()>,
-) -> Result<()> {
-    let minimum = minimum_bytes(choices.positions);
-    let decoder = decompress::decoder_bytes(&file.path, &resources.job)?;
-    let more = decoder.saturating_sub(DECODER_BYTES);
-    resources.budget.require(minimum.saturating_add(more), PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let decoder_bytes = memory.bytes() - minimum + DECODER_BYTES;
-    let files = std::slice::from_ref(file);
-    let opener = |path: &Path| open(path, decoder_bytes, resources);
-    let reader = TextReader::new(files, choices.directed, CHUNK_BYTES, Box::new(opener));
-    let mut reader = reader.with_columns(&choices.columns);
-    if choices.names {
-        reader = reader.with_names();
-    }
-    let parser = TextParser::new(files, choices.on_error).noting_positions(choices.positions);
-    let (mut chunk, mut out) = (Chunk::default(), Output::default());
-    let (mut text_bytes, mut undirected) = (0, false);
-    while reader.next(&mut chunk)? {
-        resources.job.check()?;
-        text_bytes += chunk.bytes.len() as u64;
-        undirected |= reader.undirected();
-        parser.parse(&chunk, &mut out, &mut |out| {
-            send(batch(out, undirected, std::mem::take(&mut text_bytes)))
-        })?;
-    }
-    send(batch(&mut out, undirected, text_bytes))?;
-    let mut message = vec![END];
-    let facts = parser.found(reader.into_ends(), out.signs);
-    serde_json::to_writer(&mut message, &facts).map_err(|_| damaged_message(&file.path))?;
-    send(message)
-}
-
-fn open(path: &Path, decoder_bytes: u64, resources: &Resources) -> Result<Box<dyn Read + Send>> {
-    decompress::open(open_input(path, &resources.job)?, path, decoder_bytes)
-}
-
-/// The first byte of a message.
-const BATCH: u8 = 0;
-const END: u8 = 1;
 
 /// The content of a message.
 pub(crate) enum Content {
     /// Edges and vertices.
     Batch {
-        /// True if the file declares its edges as undirected.
-        undirected: bool,
         /// Bytes of text that were parsed since the last message.
         text_bytes: u64,
     },
-    /// The facts about the file, after its last edges.
-    End(Box<Found>),
+    /// The facts about the file, after its last edges: [`end_of`].
+    End,
+}
+
+/// The last message of a file.
+pub(crate) struct End {
+    pub(crate) scanned: Scanned,
+    pub(crate) sampled: Sampled,
+    /// The facts in the form of the reader.
+    pub(crate) facts: Vec<u8>,
+}
+
+/// The last message of a file.
+///
+/// # Errors
+/// Serialization fails only for a bug.
+pub(crate) fn end_message(scanned: &Scanned, sampled: &Sampled, facts: &[u8]) -> Result<Vec<u8>> {
+    let mut message = vec![END as u8];
+    put(&mut message, &serde_json::to_vec(scanned).map_err(|_| damaged())?);
+    put(&mut message, &[sampled.level]);
+    put(&mut message, &sampled.edges);
+    message.extend_from_slice(facts);
+    Ok(message)
+}
+
+/// Reads the last message of a file.
+///
+/// # Errors
+/// [`Error::Input`](crate::Error::Input) if it is damaged.
+pub(crate) fn end_of(message: &[u8]) -> Result<End> {
+    take_end(message).ok_or_else(damaged)
+}
+
+fn take_end(message: &[u8]) -> Option<End> {
+    let (kind, mut rest) = message.split_first()?;
+    let (mut scanned, mut level, mut edges) = (Vec::<u8>::new(), Vec::new(), Vec::new());
+    take(&mut rest, &mut scanned)?;
+    take(&mut rest, &mut level)?;
+    take(&mut rest, &mut edges)?;
+    let is_end = usize::from(*kind) == END && level.len() == 1;
+    let scanned = serde_json::from_slice(&scanned).ok().filter(|_| is_end)?;
+    Some(End { scanned, sampled: Sampled { level: level[0], edges }, facts: rest.to_vec() })
 }
 
 /// The message of edges and vertices, which are removed from `out`.
-fn batch(out: &mut Output, undirected: bool, text_bytes: u64) -> Vec<u8> {
-    let mut message = vec![BATCH, u8::from(undirected)];
+pub(crate) fn batch(out: &mut Output, text_bytes: u64) -> Vec<u8> {
+    let mut message = vec![BATCH as u8];
     put(&mut message, &[text_bytes]);
     for edges in [&mut out.edges, &mut out.declared] {
-        put(&mut message, &edges.sources);
-        put(&mut message, &edges.targets);
+        put_ids(&mut message, &edges.sources);
+        put_ids(&mut message, &edges.targets);
         put(&mut message, &edges.weights);
         put(&mut message, &edges.positions);
         edges.clear();
@@ -167,19 +119,40 @@ fn batch(out: &mut Output, undirected: bool, text_bytes: u64) -> Vec<u8> {
     message
 }
 
+/// Appends ids, in 32 bits each if all fit.
+fn put_ids(message: &mut Vec<u8>, ids: &[u64]) {
+    let is_narrow = ids.iter().fold(0, |all, id| all | id) >> 32 == 0;
+    message.push(is_narrow.into());
+    match is_narrow {
+        true => put(message, &ids.iter().map(|id| *id as u32).collect::<Vec<_>>()),
+        false => put(message, ids),
+    }
+}
+
+/// Replaces `ids` by the next ones of a message.
+fn take_ids(rest: &mut &[u8], ids: &mut Vec<u64>) -> Option<()> {
+    let (is_narrow, after) = rest.split_first()?;
+    *rest = after;
+    if *is_narrow == 0 {
+        return take(rest, ids);
+    }
+    let mut narrow: Vec<u32> = Vec::new();
+    take(rest, &mut narrow)?;
+    ids.clear();
+    ids.extend(narrow.into_iter().map(u64::from));
+    Some(())
+}
+
 /// Reads a message; edges and vertices replace those of `out`.
 ///
 /// # Errors
-/// [`Error::Input`] if it is damaged.
-pub(crate) fn content(message: &[u8], out: &mut Output, path: &Path) -> Result<Content> {
-    let damaged = || damaged_message(path);
-    match message {
-        [END, facts @ ..] => {
-            Ok(Content::End(serde_json::from_slice(facts).map_err(|_| damaged())?))
-        }
-        [BATCH, undirected, rest @ ..] => {
+/// [`Error::Input`](crate::Error::Input) if it is damaged.
+pub(crate) fn content(message: &[u8], out: &mut Output) -> Result<Content> {
+    match message.split_first() {
+        Some((kind, _)) if usize::from(*kind) == END => Ok(Content::End),
+        Some((kind, rest)) if usize::from(*kind) == BATCH => {
             let text_bytes = take_batch(rest, out).ok_or_else(damaged)?;
-            Ok(Content::Batch { undirected: *undirected != 0, text_bytes })
+            Ok(Content::Batch { text_bytes })
         }
         _ => Err(damaged()),
     }
@@ -192,8 +165,8 @@ fn take_batch(mut rest: &[u8], out: &mut Output) -> Option<u64> {
     take(rest, &mut text_bytes)?;
     for edges in [&mut out.edges, &mut out.declared] {
         let EdgeBatch { sources, targets, weights, positions } = edges;
-        take(rest, sources)?;
-        take(rest, targets)?;
+        take_ids(rest, sources)?;
+        take_ids(rest, targets)?;
         take(rest, weights)?;
         take(rest, positions)?;
         let per_edge = |len: usize| len == 0 || len == sources.len();
@@ -211,9 +184,10 @@ fn take_batch(mut rest: &[u8], out: &mut Output) -> Option<u64> {
     (rest.is_empty() && text_bytes.len() == 1).then(|| text_bytes[0])
 }
 
-fn damaged_message(path: &Path) -> Error {
-    let problem = "the process that parses it sent a damaged message; please report it";
-    Error::input(path, problem)
+/// The error of a message that is not as it was sent.
+pub(crate) fn damaged() -> Error {
+    let problem = "a process that reads edges sent a damaged message; please report it";
+    Error::input("the cluster", problem)
 }
 
 #[cfg(test)]
@@ -230,15 +204,15 @@ mod tests {
         out.names.push(b"ada");
         out.names.push("zoë".as_bytes());
         out.names.positions = vec![7];
-        batch(&mut out, true, 11)
+        batch(&mut out, 11)
     }
 
     #[test]
     fn a_batch_survives_the_way() {
         let mut out = Output::default();
         out.edges.sources = vec![5];
-        let content = content(&sent(), &mut out, Path::new("x")).unwrap();
-        assert!(matches!(content, Content::Batch { undirected: true, text_bytes: 11 }));
+        let content = content(&sent(), &mut out).unwrap();
+        assert!(matches!(content, Content::Batch { text_bytes: 11 }));
         assert_eq!((&*out.edges.sources, &*out.edges.targets), (&[1, 2][..], &[3, 1 << 60][..]));
         assert!(out.edges.weights[1].is_sign_negative());
         assert_eq!((out.declared.len(), out.declared_names.len()), (1, 0));
@@ -251,7 +225,7 @@ mod tests {
         let whole = sent();
         for end in 0..whole.len() {
             let mut out = Output::default();
-            assert!(content(&whole[..end], &mut out, Path::new("x")).is_err(), "{end}");
+            assert!(content(&whole[..end], &mut out).is_err(), "{end}");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! The edges of an input that can be read only once are copied to a spool. Invariant: the second
 //! pass reads exactly the edges that the scan counts.
 
+mod kept;
 mod names;
 mod parsed;
 mod stream;
@@ -95,6 +96,7 @@ impl Reader<'_> {
                 self.read_stream(&mut stream, scan)
             }
             Input::Parsed(parsed) => self.read_parsed(parsed, scan),
+            Input::Kept(files) => self.read_kept(files, scan),
             Input::Pairs(files) => self.read_pairs(files, scan),
             Input::Stream(stream) => self.read_stream(&mut **stream, scan),
             Input::Numbered(source, vertices) => {

@@ -1,9 +1,11 @@
 //! The inputs of an import: files, streams and generators.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::edges::EdgeSource;
 use crate::input::formats::TextFormat;
+use crate::input::kept::{KeptEdges, KeptFiles, KeptKind};
 use crate::input::parsed::ParsedFiles;
 use crate::input::stream::EdgeStream;
 
@@ -15,8 +17,10 @@ pub enum Input<'a> {
     Text(TextFormat, Vec<PathBuf>),
     /// Graphs of a vertex and an edge file each, named by any of their files.
     Graphalytics(Vec<PathBuf>),
-    /// Text files that other processes parse.
+    /// Text files with string ids that other processes parse.
     Parsed(ParsedFiles<'a>),
+    /// Files with integer ids that other processes read, and whose edges they keep.
+    Kept(KeptFiles<'a>),
     /// A graph in the BV format, named by any of its files.
     WebGraph(PathBuf),
     /// Little-endian pairs of 32-bit ids.
@@ -46,9 +50,19 @@ impl Input<'_> {
             | Self::Text(_, files)
             | Self::Graphalytics(files) => files.first().cloned().unwrap_or_default(),
             Self::Parsed(parsed) => parsed.paths.first().cloned().unwrap_or_default(),
+            Self::Kept(KeptFiles { kind: KeptKind::Tables(stream), .. }) => stream.name().into(),
+            Self::Kept(files) => files.paths.first().cloned().unwrap_or_default(),
             Self::WebGraph(path) => path.clone(),
             Self::Stream(stream) => stream.name().into(),
             Self::Numbered(..) => "(generator)".into(),
+        }
+    }
+
+    /// The edges that stay with other processes.
+    pub(crate) fn kept(&self) -> Option<Arc<dyn KeptEdges>> {
+        match self {
+            Self::Kept(files) => Some(Arc::clone(&files.edges)),
+            _ => None,
         }
     }
 

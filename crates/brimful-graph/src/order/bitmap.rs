@@ -6,6 +6,7 @@
 //! handles the ids as sparse ones. Invariant: the content depends on the inserted ids, not on their
 //! order or on threads.
 
+pub(crate) mod ranges;
 pub(crate) mod ranks;
 
 use std::ops::Range;
@@ -81,6 +82,11 @@ impl IdBitmap {
     /// True if an id did not fit: the set is incomplete.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.is_incomplete.load(Ordering::Relaxed)
+    }
+
+    /// Makes the set incomplete, because ids are missing that other processes have seen.
+    pub(crate) fn give_up(&self) {
+        self.is_incomplete.store(true, Ordering::Relaxed);
     }
 
     /// Adds the ends of edges, and counts the sampled ones.

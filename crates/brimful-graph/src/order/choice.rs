@@ -113,7 +113,12 @@ impl EdgeSample {
             // A self-loop is added twice, which does no harm.
             self.sample_runs(&batch.targets, &batch.sources, &mut sampled);
         }
-        self.keep(&mut sampled);
+        self.keep(&mut sampled, 0);
+    }
+
+    /// Adds the sample of other edges, of the same directions and cap.
+    pub(crate) fn add_sampled(&self, mut other: Sampled) {
+        self.keep(&mut other.edges, other.level);
     }
 
     fn sample_runs(&self, sources: &[u64], targets: &[u64], sampled: &mut Vec<[u64; 2]>) {
@@ -124,19 +129,24 @@ impl EdgeSample {
             if hash_of_block(source) <= greatest {
                 sampled.push([source, target]);
                 if sampled.len() == FOUND_EDGES {
-                    self.keep(sampled);
+                    self.keep(sampled, 0);
                     greatest = level();
                 }
             }
         }
     }
 
-    fn keep(&self, sampled: &mut Vec<[u64; 2]>) {
-        if sampled.is_empty() {
+    /// Keeps sampled edges, which are all of those at the level `least` or above.
+    fn keep(&self, sampled: &mut Vec<[u64; 2]>, least: u32) {
+        if sampled.is_empty() && least == 0 {
             return;
         }
         let mut edges = self.edges.lock().unwrap_or_else(PoisonError::into_inner);
         let mut level = self.level.load(Ordering::Relaxed);
+        if level < least {
+            level = least;
+            edges.retain(|[source, _]| level_of(*source) >= level);
+        }
         if edges.capacity() == 0 {
             edges.reserve_exact(self.most + 1);
         }
@@ -183,8 +193,8 @@ impl LaidOut {
 /// The finished sample.
 #[derive(Default)]
 pub(crate) struct Sampled {
-    level: u32,
-    edges: Vec<[u64; 2]>,
+    pub(crate) level: u32,
+    pub(crate) edges: Vec<[u64; 2]>,
 }
 
 impl Sampled {
@@ -308,6 +318,14 @@ mod tests {
         for threads in 1..=4 {
             assert!(sampled(&edges, 1000, threads) == wanted);
         }
+        let joined = EdgeSample::with_cap(false, 1000);
+        for part in edges.chunks(25_000) {
+            let (level, edges) = sampled(part, 1000, 1);
+            joined.add_sampled(Sampled { level, edges });
+        }
+        let Sampled { level, edges: mut kept } = joined.finish();
+        kept.sort_unstable();
+        assert!((level, kept) == wanted);
         assert_eq!(sampled(&edges, 60_000, 2).1.len(), 60_000);
         // One block with more edges than the cap.
         let hub: Vec<[u64; 2]> = (0..1001).map(|i| [5, i]).collect();

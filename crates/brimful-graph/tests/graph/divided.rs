@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use brimful_graph::build::divided::{Sorters, sort_part};
+use brimful_graph::build::divided::{RecordSink, Sorters, sort_part};
 use brimful_graph::build::import::{ImportOptions, ImportReport, Input, import};
 use brimful_graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful_graph::message::{Message, Messages};
@@ -14,7 +14,7 @@ use super::{bytes_of, resources, write};
 
 /// Sorts parts in this process, each within `bytes`.
 #[derive(Debug)]
-struct Here {
+pub(crate) struct Here {
     parts: usize,
     bytes: u64,
     folder: PathBuf,
@@ -24,11 +24,13 @@ struct Here {
     lost: Option<usize>,
 }
 
-impl Sorters for Here {
-    fn parts(&self) -> usize {
-        self.parts
+impl Here {
+    pub(crate) fn new(parts: usize, bytes: u64, folder: &Path, lost: Option<usize>) -> Self {
+        Self { parts, bytes, folder: folder.into(), records: Mutex::default(), lost }
     }
+}
 
+impl RecordSink for Here {
     fn put(&self, part: usize, records: &[u8]) -> Result<()> {
         let mut all = self.records.lock().unwrap();
         if all.len() <= part {
@@ -36,6 +38,12 @@ impl Sorters for Here {
         }
         all[part].push(records.to_vec());
         Ok(())
+    }
+}
+
+impl Sorters for Here {
+    fn parts(&self) -> usize {
+        self.parts
     }
 
     fn sort(&self, task: &[u8], parts: usize) -> Result<Box<dyn Messages>> {
@@ -59,7 +67,7 @@ impl Sorters for Here {
     }
 }
 
-struct InOrder(std::vec::IntoIter<(usize, Vec<u8>)>);
+pub(crate) struct InOrder(pub(crate) std::vec::IntoIter<(usize, Vec<u8>)>);
 
 impl Messages for InOrder {
     fn next(&mut self, _: &Job) -> Result<Option<(usize, Message)>> {
@@ -109,14 +117,8 @@ fn edges_that_are_sorted_elsewhere_make_the_same_files() {
         let one = import_divided(&text, &alone, &options, None).unwrap();
         for parts in [1, 3, 64] {
             let out = folder.path().join(format!("{number}-{parts}.brimful"));
-            let here = Here {
-                parts,
-                // With little memory the sorter writes runs.
-                bytes: 40 << 20,
-                folder: folder.path().into(),
-                records: Mutex::default(),
-                lost: None,
-            };
+            // With little memory the sorter writes runs.
+            let here = Here::new(parts, 40 << 20, folder.path(), None);
             let two = import_divided(&text, &out, &options, Some(here)).unwrap();
             assert!(bytes_of(&alone) == bytes_of(&out), "{parts} parts, {options:?}");
             assert_eq!(one.left_out, two.left_out);
@@ -130,8 +132,7 @@ fn a_part_that_is_incomplete_or_has_no_memory_ends_the_import() {
     let text = edges(folder.path());
     let out = folder.path().join("graph.brimful");
     let import = |bytes, lost| {
-        let (folder, records) = (folder.path().into(), Mutex::default());
-        let here = Here { parts: 2, bytes, folder, records, lost };
+        let here = Here::new(2, bytes, folder.path(), lost);
         import_divided(&text, &out, &ImportOptions::default(), Some(here)).unwrap_err()
     };
     for part in 0..2 {

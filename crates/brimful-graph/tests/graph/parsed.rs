@@ -2,16 +2,21 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use brimful_graph::Result;
 use brimful_graph::build::import::{IdChoice, ImportOptions, ImportReport, Input, OnError, import};
+use brimful_graph::build::weights::Weights;
 use brimful_graph::input::columns::ColumnChoice;
 use brimful_graph::input::formats::{TextFile, TextFormat};
-use brimful_graph::input::parsed::{Choices, ParsedFiles, has_names, minimum_bytes, parse_file};
+use brimful_graph::input::kept::{KeptFiles, KeptKind};
+use brimful_graph::input::parsed::ParsedFiles;
 use brimful_graph::input::policy::{Duplicates, Policy, SelfLoops};
+use brimful_graph::input::sending::{Choices, ScanChoices, has_names, minimum_bytes, parse_file};
 use brimful_graph::message::{Message, Messages};
 use brimful_store::Job;
 
+use super::kept::{Kept, is_small, sorters_of};
 use super::{bytes_of, resources, write};
 
 /// Messages, the last one first: files and their messages arrive in another order than they were
@@ -24,29 +29,40 @@ impl Messages for Backwards {
     }
 }
 
-/// Imports `paths` from the messages of each.
+/// Imports `paths` from the messages of each; `change` changes the processes that keep the edges.
 fn import_parsed(
     format: TextFormat,
     paths: &[PathBuf],
     out: &Path,
     options: &ImportOptions,
+    change: impl FnOnce(&mut Kept),
 ) -> Result<ImportReport> {
-    let positions = options.policy.leaves_out();
-    let resources = resources(2, minimum_bytes(positions).max(1 << 28));
+    let resources = resources(2, minimum_bytes(true).max(1 << 28));
     let file = |path: &PathBuf| TextFile { path: path.clone(), format };
     let names = has_names(&file(&paths[0]), options.ids, &options.columns, &resources)?;
     let (columns, on_error) = (options.columns.clone(), options.on_error);
-    let choices = Choices { names, directed: options.directed, columns, on_error, positions };
-    let mut messages = Backwards(Vec::new());
+    let scan = ScanChoices { undirected: options.undirected, policy: options.policy };
+    let choices = Choices { names, directed: options.directed, columns, on_error, scan };
+    let mut messages = Vec::new();
     for (number, path) in paths.iter().enumerate() {
-        parse_file(&file(path), &choices, &resources, |message| {
-            messages.0.push((number, message));
+        parse_file(&file(path), &choices, &resources, |label, message| {
+            messages.push((number, label, message));
             Ok(())
         })?;
     }
     let paths = paths.to_vec();
-    let parsed = ParsedFiles { format, paths, names, messages: &mut messages };
-    import(Input::Parsed(parsed), out, options, &resources)
+    if names {
+        let all = messages.into_iter().map(|(file, _, message)| (file, message));
+        let mut messages = Backwards(all.collect());
+        let parsed = ParsedFiles { format, paths, messages: &mut messages };
+        return import(Input::Parsed(parsed), out, options, &resources);
+    }
+    let mut kept = Kept::new(messages, out.parent().unwrap());
+    change(&mut kept);
+    let kept = Arc::new(kept);
+    let options = ImportOptions { sorters: sorters_of(&kept), ..options.clone() };
+    let files = KeptFiles { paths, kind: KeptKind::Text(format), edges: kept };
+    import(Input::Kept(files), out, &options, &resources)
 }
 
 /// Lines with hubs, self-loops, duplicates, and one line that is not an edge in each file.
@@ -72,6 +88,8 @@ fn the_order_in_which_parsed_files_arrive_changes_nothing() {
     let cases = [
         ("", skip.clone()),
         ("", ImportOptions { policy: both, undirected: true, ..skip.clone() }),
+        ("", ImportOptions { reverse: true, vertices: Some(9_000_000), ..skip.clone() }),
+        ("-", ImportOptions { weights: Weights::Hash, ..skip.clone() }),
         ("", ImportOptions { sort_ids: true, reverse: true, ..skip.clone() }),
         ("", ImportOptions { ids: IdChoice::String, ..skip.clone() }),
         ("v", ImportOptions { policy: both, columns: no_header, ..skip.clone() }),
@@ -82,7 +100,7 @@ fn the_order_in_which_parsed_files_arrive_changes_nothing() {
         let (here, there) = (folder.path().join("one.brimful"), folder.path().join("two.brimful"));
         let input = Input::Text(TextFormat::EdgeList, paths.clone());
         let one = import(input, &here, &options, &resources(2, 1 << 28)).unwrap();
-        let two = import_parsed(TextFormat::EdgeList, &paths, &there, &options).unwrap();
+        let two = import_parsed(TextFormat::EdgeList, &paths, &there, &options, |_| ()).unwrap();
         assert_eq!(one.rejections, two.rejections);
         assert_eq!(one.left_out, two.left_out);
         assert!(bytes_of(&here) == bytes_of(&there), "{prefix} {options:?}");
@@ -100,7 +118,7 @@ fn a_header_of_undirected_edges_reaches_the_choice_of_the_order() {
     let options = ImportOptions::default();
     let input = Input::Text(TextFormat::Auto, paths.to_vec());
     import(input, &here, &options, &resources(2, 1 << 28)).unwrap();
-    import_parsed(TextFormat::Auto, &paths, &there, &options).unwrap();
+    import_parsed(TextFormat::Auto, &paths, &there, &options, |_| ()).unwrap();
     assert!(bytes_of(&here) == bytes_of(&there));
 }
 
@@ -114,12 +132,44 @@ fn parsing_has_a_budget_and_the_errors_of_an_import() {
         directed: false,
         columns: ColumnChoice::default(),
         on_error: OnError::Fail,
-        positions: true,
+        scan: ScanChoices {
+            policy: Policy { self_loops: SelfLoops::Drop, ..Policy::default() },
+            ..ScanChoices::default()
+        },
     };
     let parse = |budget: u64| {
-        parse_file(&file, &choices, &resources(1, budget), |_| Ok(())).unwrap_err().to_string()
+        parse_file(&file, &choices, &resources(1, budget), |_, _| Ok(())).unwrap_err().to_string()
     };
     let least = minimum_bytes(true);
     assert!(parse(least).contains("g.txt:2:3: expected"), "{}", parse(least));
-    assert!(parse(least - 1).contains("too small to parse a file of edges"));
+    assert!(parse(least - 1).contains("too small to read a file of edges"));
+}
+
+#[test]
+fn ids_are_ranked_in_a_budget_by_ranges() {
+    let folder = tempfile::tempdir().unwrap();
+    // Ids in several ranges and pages, and some beyond those that a set holds.
+    let text = |most: u64| -> String {
+        let ends = (0..50_000_u64).map(|edge| (edge * edge * 7919 % most, edge % 300));
+        ends.map(|(source, target)| format!("{source} {target}\n")).collect()
+    };
+    let options = ImportOptions::default();
+    for (number, most) in [40_000_000, 1 << 33].into_iter().enumerate() {
+        let paths = [write(folder.path(), &format!("{number}.txt"), text(most).as_bytes())];
+        let (here, there) = ["one", "two"]
+            .map(|name| folder.path().join(format!("{name}-{number}.brimful")))
+            .into();
+        let input = Input::Text(TextFormat::EdgeList, paths.to_vec());
+        import(input, &here, &options, &resources(2, 1 << 28)).unwrap();
+        import_parsed(TextFormat::EdgeList, &paths, &there, &options, |_| ()).unwrap();
+        assert!(bytes_of(&here) == bytes_of(&there), "{most}");
+    }
+    let paths = [folder.path().join("0.txt")];
+    let out = folder.path().join("three.brimful");
+    let small = import_parsed(TextFormat::EdgeList, &paths, &out, &options, |kept| {
+        kept.ranking_bytes -= 1;
+    });
+    let error = small.unwrap_err();
+    assert!(is_small(&error) && error.to_string().contains("to rank ids"), "{error}");
+    assert!(!out.exists());
 }

@@ -8,13 +8,13 @@ use brimful_store::{Error as StoreError, Folder, Resources};
 
 use super::Import;
 use crate::build::import::joins;
+use crate::build::mapping::IdTable;
 use crate::build::records::{Pair, PositionedPair, PositionedWeightedPair, WeightedPair};
 use crate::edges::{EdgeSource, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::ids::ascending::AscendingWriter;
 use crate::ids::external::IdType;
 use crate::input::scan::{Declared, ScanSummary};
-use crate::order::bitmap::IdBitmap;
 use crate::order::bitmap::ranks::IdRanks;
 use crate::order::choice::{LaidOut, OrderName, Sampled};
 use crate::order::classes::{InInternalOrder, Tally, changed};
@@ -30,15 +30,11 @@ pub(super) enum IdMap {
 }
 
 impl IdMap {
-    /// Replaces ids by their internal ids; false if one of them is unknown.
-    #[inline]
-    pub(super) fn map(&self, ids: &mut [u64]) -> bool {
+    /// The map for look-ups.
+    pub(super) fn table(&self) -> IdTable<'_> {
         match self {
-            Self::Consecutive { first } => {
-                ids.iter_mut().for_each(|id| *id = id.wrapping_sub(*first));
-                true
-            }
-            Self::Ranks(ranks) => ranks.map(ids),
+            Self::Consecutive { first } => IdTable::Consecutive { first: *first },
+            Self::Ranks(ranks) => IdTable::Ranks(ranks.table()),
         }
     }
 
@@ -88,14 +84,13 @@ const CHECK_EVERY: u64 = 1 << 16;
 const DECLARED_BYTES: u64 = 8 + 1 + 8;
 
 impl Import<'_> {
-    /// Chooses the order of the ids in a bitmap, and writes them.
+    /// Chooses the order of ranked ids, and writes them.
     pub(super) fn order(
         &mut self,
-        bitmap: IdBitmap,
+        mut ranks: IdRanks,
         id_type: IdType,
         sampled: Sampled,
     ) -> Result<(IdMap, OrderedIds)> {
-        let mut ranks = bitmap.into_ranks();
         let LaidOut { name, targets } = match ranks.tally().has_classes() {
             true => sampled.cheaper(id_type, |order| {
                 let ranks = &ranks;

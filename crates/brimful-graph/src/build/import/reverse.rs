@@ -91,7 +91,8 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     };
     let (source, map) = (ShardEdges::new(latest.forward()), IdMap::Consecutive { first: 0 });
     let (source, ends) = (&source, graph.connected());
-    let edges = MappedEdges { source, map: &map, ends, weighted, targets: &[] };
+    let edges =
+        MappedEdges { source, kept: None, hashed: false, map: &map, ends, weighted, targets: &[] };
     let built = import.sort_index(Index::Reverse, &edges, &mut DegreeCounter::default())?;
     let mut description = latest.description().clone();
     let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };

@@ -9,23 +9,26 @@ use super::{IDS_BYTES, IdMap, Import, index_bytes};
 use crate::build::degrees;
 use crate::build::divided::Parts;
 use crate::build::edge_writer::{EdgeWriter, RecordWriter};
+use crate::build::mapping::{Mapping, write_mapped};
 use crate::build::records::{EdgeRecord, KeyLayout, RecordWork, WeightedPair};
 use crate::build::shards::{Built, IndexWriter, ShardSorter};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::Result;
+use crate::input::kept::KeptEdges;
 use crate::input::scan::each_part;
-use crate::order::classes::{Tally, changed};
+use crate::order::classes::Tally;
 use crate::read::degree_counter::DegreeCounter;
 use crate::read::description::LongestLists;
 use crate::read::index::Index;
 use crate::read::shards::ShardFile;
 
-/// Edges whose ends are mapped together.
-const MAPPED_AT_ONCE: usize = 128;
-
 /// Edges, and the internal ids of their ends.
 pub(super) struct MappedEdges<'a> {
     pub(super) source: &'a dyn EdgeSource,
+    /// The same edges, if other processes keep them and can map them.
+    pub(super) kept: Option<&'a dyn KeptEdges>,
+    /// True if weights are hashed.
+    pub(super) hashed: bool,
     pub(super) map: &'a IdMap,
     /// All internal ids are below this number.
     pub(super) ends: u64,
@@ -43,22 +46,9 @@ impl MappedEdges<'_> {
         begin: impl Fn() -> EdgeWriter<W> + Sync,
     ) -> Result<()> {
         resources.job.begin("sort", self.source.parts() as u64);
+        let table = self.map.table();
         let push_all = |writer: &mut EdgeWriter<W>, batch: &EdgeBatch| {
-            let (mut sources, mut targets) = ([0; MAPPED_AT_ONCE], [0; MAPPED_AT_ONCE]);
-            for start in (0..batch.len()).step_by(MAPPED_AT_ONCE) {
-                let range = start..batch.len().min(start + MAPPED_AT_ONCE);
-                let (sources, targets) = (&mut sources[..range.len()], &mut targets[..range.len()]);
-                sources.copy_from_slice(&batch.sources[range.clone()]);
-                targets.copy_from_slice(&batch.targets[range.clone()]);
-                if !(self.map.map(sources) && self.map.map(targets)) {
-                    // The first pass saw every id.
-                    return Err(changed());
-                }
-                for (at, (&s, &t)) in range.zip(sources.iter().zip(&*targets)) {
-                    let (s, t) = if index == Index::In { (s, t) } else { (t, s) };
-                    writer.push(s, t, batch.weight(at), batch.position(at))?;
-                }
-            }
+            write_mapped(&table, index, batch, writer)?;
             resources.job.advance(1);
             Ok(())
         };
@@ -86,7 +76,7 @@ impl Import<'_> {
         let forward = self.sort_index(Index::In, edges, &mut degrees)?;
         let longest_lists = self.write_degrees(map, connected, edges.weighted, degrees)?;
         let mut reverse = None;
-        if self.options.reverse && !self.undirected {
+        if self.has_reverse() {
             let mut none = DegreeCounter::default();
             reverse = Some(self.sort_index(Index::Reverse, edges, &mut none)?);
         }
@@ -127,6 +117,11 @@ impl Import<'_> {
         let positioned = self.carries_places() && index == Index::In;
         let sorting = IndexSorting { import: self, index, edges, layout, degrees };
         layout.with_records(edges.weighted, positioned, sorting)
+    }
+
+    /// True if a reverse index is requested that differs from the first.
+    fn has_reverse(&self) -> bool {
+        self.options.reverse && !self.undirected
     }
 
     /// True if edges carry their input positions until equal edges are merged; only then is it
@@ -182,12 +177,29 @@ impl RecordWork for IndexSorting<'_, '_, '_> {
             Some(sorters) => {
                 let (ends, targets) = (edges.ends, edges.targets);
                 let parts = Parts::<R>::new(&**sorters, layout, ends, targets, bytes, workers);
-                let writer = || EdgeWriter::new(parts.writer(), layout, undirected);
-                edges.write_all(index, resources, writer)?;
+                match edges.kept {
+                    Some(kept) => {
+                        let has_more = index == Index::In && import.has_reverse();
+                        let (table, hashed) = (edges.map.table(), edges.hashed);
+                        let mapping = Mapping { kept, table, index, undirected, hashed };
+                        mapping.run(&parts, !has_more, &resources.job)?;
+                    }
+                    None => {
+                        let writer = || EdgeWriter::new(parts.writer(), layout, undirected);
+                        edges.write_all(index, resources, writer)?;
+                    }
+                }
                 import.end_phase("sort");
                 let (name, traffic) = (index.name(), resources.job.traffic());
                 let mut out = IndexWriter::create(folder, name, R::WEIGHTED, geometry, traffic)?;
-                let applied = parts.sort(geometry, policy, undirected, &mut out, &resources.job)?;
+                let applied = parts.sort(
+                    &**sorters,
+                    geometry,
+                    policy,
+                    undirected,
+                    &mut out,
+                    &resources.job,
+                )?;
                 out.finish(applied, &import.input)?
             }
         };

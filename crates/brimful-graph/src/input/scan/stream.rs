@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{InputScan, Reader, Reading, ScanSummary, listed_in};
+use super::{Declared, InputScan, Reader, Reading, ScanSummary, listed_in};
 use crate::edges::{EdgeBatch, Spool};
 use crate::error::Result;
 use crate::input::formats::parser::VertexClaim;
@@ -53,17 +53,26 @@ impl Reader<'_> {
                 listed.append(&batch, &mut buffer)?;
             }
         }
+        let declared = self.settle(&scan, stream.declared(), listed_in(listed))?;
+        Ok((Box::new(spool.into_source()), self.summary_of_stream(stream, scan, declared)?))
+    }
+
+    /// The summary of a stream with integer ids that has ended.
+    pub(super) fn summary_of_stream(
+        &self,
+        stream: &dyn EdgeStream,
+        scan: InputScan,
+        declared: Declared,
+    ) -> Result<ScanSummary> {
         let edges = scan.edges.load(Ordering::Relaxed);
         let rejections = stream.rejections();
         let rejected = rejections.iter().map(|rejection| rejection.count).sum();
         let claim = self.claim_of(stream, rejected)?;
-        let declared = self.settle(&scan, stream.declared(), listed_in(listed))?;
         let seen =
             scan.into_summary(declared, stream.id_type()?, stream.weighted(), edges + rejected);
         let (undirected, inputs, columns) =
             (stream.undirected(), stream.inputs(), stream.columns());
-        let seen = ScanSummary { undirected, rejected, rejections, inputs, columns, claim, ..seen };
-        Ok((Box::new(spool.into_source()), seen))
+        Ok(ScanSummary { undirected, rejected, rejections, inputs, columns, claim, ..seen })
     }
 
     /// The number of vertices that a finished stream declares, to be compared when all vertices are

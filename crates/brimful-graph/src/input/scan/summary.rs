@@ -8,9 +8,11 @@ use crate::edges::EdgeBatch;
 use crate::ids::external::IdType;
 use crate::input::columns::Columns;
 use crate::input::formats::parser::VertexClaim;
+use crate::input::parsed::Scanned;
 use crate::input::stream::{Listed, Rejection};
 use crate::input_position::{InputPart, PositionedEdge};
 use crate::order::bitmap::IdBitmap;
+use crate::order::bitmap::ranks::IdRanks;
 use crate::order::choice::{EdgeSample, Sampled};
 
 /// The vertices that exist even without an edge.
@@ -54,7 +56,7 @@ pub(crate) struct ScanSummary {
     /// The chosen columns, if the format leaves a choice.
     pub(crate) columns: Option<Columns>,
     /// `None` if the set of ids exceeds its memory.
-    pub(crate) bitmap: Option<IdBitmap>,
+    pub(crate) ranks: Option<IdRanks>,
     pub(crate) sampled: Sampled,
     /// The vertices that exist even without an edge.
     pub(crate) declared: Declared,
@@ -70,7 +72,7 @@ pub(crate) struct ScanSummary {
 
 /// Counters and ids of the whole input, filled by many threads.
 pub(crate) struct InputScan {
-    pub(super) bitmap: IdBitmap,
+    pub(crate) bitmap: IdBitmap,
     sample: EdgeSample,
     /// True if self-loops are dropped. A vertex without another edge then counts as declared.
     drops_self_loops: bool,
@@ -146,6 +148,35 @@ impl InputScan {
         *kept = PositionedEdge::earlier(*kept, first);
     }
 
+    /// The counts and the sample of this scan, for the import.
+    pub(crate) fn into_scanned(self, has_list: bool) -> (Scanned, Sampled) {
+        let scanned = Scanned {
+            edges: self.edges.into_inner(),
+            self_loops: self.self_loops.into_inner(),
+            first_self_loop: self
+                .first_self_loop
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner),
+            is_whole: !self.bitmap.is_incomplete(),
+            has_list,
+        };
+        (scanned, self.sample.finish())
+    }
+
+    /// Adds what another process has scanned; `before` is added to input positions.
+    pub(crate) fn add_scanned(&self, scanned: Scanned, sampled: Sampled, before: u64) {
+        self.edges.fetch_add(scanned.edges, Ordering::Relaxed);
+        self.self_loops.fetch_add(scanned.self_loops, Ordering::Relaxed);
+        let own = scanned.first_self_loop;
+        let own = own.map(|edge| PositionedEdge { position: edge.position + before, ..edge });
+        let mut kept = self.first_self_loop.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = PositionedEdge::earlier(*kept, own);
+        self.sample.add_sampled(sampled);
+        if !scanned.is_whole {
+            self.bitmap.give_up();
+        }
+    }
+
     pub(crate) fn into_summary(
         self,
         declared: Declared,
@@ -165,7 +196,7 @@ impl InputScan {
                 .unwrap_or_else(PoisonError::into_inner),
             inputs: Vec::new(),
             columns: None,
-            bitmap: Some(self.bitmap).filter(|bitmap| !bitmap.is_incomplete()),
+            ranks: (!self.bitmap.is_incomplete()).then(|| self.bitmap.into_ranks()),
             sampled: self.sample.finish(),
             declared,
             all_declared: false,

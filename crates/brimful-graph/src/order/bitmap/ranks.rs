@@ -5,13 +5,15 @@
 //! one byte per id of a page in use. Invariant: internal ids number the runs in sequence, and each
 //! run ascends by external id.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use brimful_store::huge::HugeArray;
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::Result;
-use crate::order::bitmap::{IdBitmap, PAGE_IDS, Page};
+use crate::message::{Message, put, take};
+use crate::order::bitmap::{IdBitmap, PAGE_IDS, PAGES, Page};
 use crate::order::classes::{ISOLATED, InInternalOrder, RUNS, Tally, run_of};
 
 /// Number of ids in a line.
@@ -83,6 +85,13 @@ pub(crate) const PAGE_BYTES: usize = PAGE_LINES * size_of::<Line>();
 impl IdRanks {
     /// The ranks in degree order.
     pub(crate) fn new(bitmap: &IdBitmap) -> Self {
+        let mut ranks = Self::within_runs(bitmap);
+        shift(&mut ranks.lines, ranks.tally.starts());
+        ranks
+    }
+
+    /// The ranks of the ids of a set within each run.
+    fn within_runs(bitmap: &IdBitmap) -> Self {
         let used = bitmap.pages().flatten().count();
         let mut lines: HugeArray<Line> = HugeArray::zeroed(used * PAGE_LINES);
         let (mut tally, mut slots, mut slot) = (Tally::default(), Vec::new(), 0);
@@ -97,12 +106,47 @@ impl IdRanks {
                 }
             });
         }
-        let starts = tally.starts();
-        for line in lines.iter_mut() {
-            let next = line.next[1..].iter_mut().zip(starts);
-            next.for_each(|(next, start)| *next = next.wrapping_add(start as u32));
-        }
         Self { slots: slots.into(), lines, tally }
+    }
+
+    /// The message of the ids of a set, to be joined with those of other ranges.
+    pub(crate) fn message_of(bitmap: &IdBitmap) -> Vec<u8> {
+        let Self { slots, lines, tally } = Self::within_runs(bitmap);
+        let used = slots.iter().zip(0_u64..).filter(|(slot, _)| **slot != UNUSED);
+        let (mut message, pages) = (Vec::new(), used.map(|(_, page)| page).collect::<Vec<_>>());
+        put(&mut message, &tally.0);
+        put(&mut message, &pages);
+        message.extend_from_slice(bytemuck::cast_slice(&lines));
+        message
+    }
+
+    /// The ranks of all ids, from the messages of ranges in ascending order; `None` if one is
+    /// damaged.
+    pub(crate) fn joined(messages: &[Message]) -> Option<Self> {
+        let parts = messages.iter().map(|message| Part::of((**message).as_ref()));
+        let parts = parts.collect::<Option<Vec<_>>>()?;
+        let used: usize = parts.iter().map(|part| part.pages.len()).sum();
+        let mut lines: HugeArray<Line> = HugeArray::zeroed(used * PAGE_LINES);
+        let (mut tally, mut slots, mut slot) = (Tally::default(), vec![UNUSED; PAGES], 0);
+        let mut rest = &mut lines[..];
+        for Part { pages, lines, tally: own } in parts {
+            for page in &pages {
+                *slots.get_mut(usize::try_from(*page).ok()?)? = slot;
+                slot += 1;
+            }
+            let (copied, after) = rest.split_at_mut(pages.len() * PAGE_LINES);
+            bytemuck::cast_slice_mut(copied).copy_from_slice(lines);
+            shift(copied, tally.0);
+            tally.0.iter_mut().zip(own.0).for_each(|(all, own)| *all += own);
+            rest = after;
+        }
+        shift(&mut lines, tally.starts());
+        Some(Self { slots: slots.into(), lines, tally })
+    }
+
+    /// The ranks for look-ups.
+    pub(crate) fn table(&self) -> RankTable<'_> {
+        RankTable { slots: Cow::Borrowed(&self.slots), lines: Cow::Borrowed(&self.lines) }
     }
 
     /// The number of vertices in each run.
@@ -117,33 +161,13 @@ impl IdRanks {
 
     #[inline]
     fn line(&self, id: u64) -> Option<&Line> {
-        let at = usize::try_from(id).ok()?;
-        let slot = *self.slots.get(at / PAGE_IDS)? as usize;
-        self.lines.get(slot * PAGE_LINES + at % PAGE_IDS / LINE_IDS)
+        line_of(&self.slots, &self.lines, id)
     }
 
     /// The internal id of an id of the set; `None` for any other id.
     #[inline]
     pub(crate) fn internal(&self, id: u64) -> Option<u64> {
         self.line(id)?.internal(id)
-    }
-
-    /// Replaces ids of the set by their internal ids; false if an id is not in the set.
-    pub(crate) fn map(&self, ids: &mut [u64]) -> bool {
-        const NONE: Line = Line { planes: [0; 3], next: [0; 10] };
-        let mut lines = [&NONE; MAPPED_AT_ONCE];
-        ids.chunks_mut(MAPPED_AT_ONCE).all(|ids| {
-            let lines = &mut lines[..ids.len()];
-            for (line, &id) in lines.iter_mut().zip(&*ids) {
-                *line = self.line(id).unwrap_or(&NONE);
-            }
-            // Reading all lines first lets the processor wait for many together; only few look-ups
-            // overlap otherwise.
-            std::hint::black_box(lines.iter().fold(0, |all, line| all ^ line.planes[0]));
-            ids.iter_mut()
-                .zip(lines)
-                .all(|(id, line)| line.internal(*id).map(|internal| *id = internal).is_some())
-        })
     }
 
     /// The internal id that an id with edges would have in external order.
@@ -171,6 +195,84 @@ impl IdRanks {
             // Code 1 is the first plane; code 6 is the other two.
             line.planes = [connected, isolated, isolated];
         }
+    }
+}
+
+/// A range of ids with the ranks within the runs of the range.
+struct Part<'m> {
+    pages: Vec<u64>,
+    lines: &'m [u8],
+    tally: Tally,
+}
+
+impl<'m> Part<'m> {
+    /// The content of a message; `None` if it is damaged.
+    fn of(mut rest: &'m [u8]) -> Option<Self> {
+        let (mut tally, mut pages) = (Vec::new(), Vec::new());
+        take(&mut rest, &mut tally)?;
+        take(&mut rest, &mut pages)?;
+        let tally = Tally(<[u64; RUNS]>::try_from(tally).ok()?);
+        (rest.len() == pages.len() * PAGE_BYTES).then_some(Self { pages, lines: rest, tally })
+    }
+}
+
+/// Adds the number of earlier members of each run.
+fn shift(lines: &mut [Line], before: [u64; RUNS]) {
+    for line in lines {
+        let next = line.next[1..].iter_mut().zip(before);
+        next.for_each(|(next, before)| *next = next.wrapping_add(before as u32));
+    }
+}
+
+#[inline]
+fn line_of<'l>(slots: &[u32], lines: &'l [Line], id: u64) -> Option<&'l Line> {
+    let at = usize::try_from(id).ok()?;
+    let slot = *slots.get(at / PAGE_IDS)? as usize;
+    lines.get(slot * PAGE_LINES + at % PAGE_IDS / LINE_IDS)
+}
+
+/// Ranks for look-ups, perhaps in the memory of another process.
+pub(crate) struct RankTable<'a> {
+    slots: Cow<'a, [u32]>,
+    lines: Cow<'a, [Line]>,
+}
+
+impl<'a> RankTable<'a> {
+    /// The table with these bytes.
+    pub(crate) fn of([slots, lines]: [&'a [u8]; 2]) -> Self {
+        Self { slots: in_place(slots), lines: in_place(lines) }
+    }
+
+    /// The bytes of the table.
+    pub(crate) fn bytes(&self) -> [&[u8]; 2] {
+        [bytemuck::cast_slice(&self.slots), bytemuck::cast_slice(&self.lines)]
+    }
+
+    /// Replaces ids of the set by their internal ids; false if an id is not in the set.
+    pub(crate) fn map(&self, ids: &mut [u64]) -> bool {
+        const NONE: Line = Line { planes: [0; 3], next: [0; 10] };
+        let (slots, all) = (&*self.slots, &*self.lines);
+        let mut lines = [&NONE; MAPPED_AT_ONCE];
+        ids.chunks_mut(MAPPED_AT_ONCE).all(|ids| {
+            let lines = &mut lines[..ids.len()];
+            for (line, &id) in lines.iter_mut().zip(&*ids) {
+                *line = line_of(slots, all, id).unwrap_or(&NONE);
+            }
+            // Reading all lines first lets the processor wait for many together; only few look-ups
+            // overlap otherwise.
+            std::hint::black_box(lines.iter().fold(0, |all, line| all ^ line.planes[0]));
+            ids.iter_mut()
+                .zip(lines)
+                .all(|(id, line)| line.internal(*id).map(|internal| *id = internal).is_some())
+        })
+    }
+}
+
+/// Bytes as records: a copy if the bytes are not where records may be, as those of small messages.
+fn in_place<T: Pod>(bytes: &[u8]) -> Cow<'_, [T]> {
+    match bytemuck::try_cast_slice(bytes) {
+        Ok(records) => Cow::Borrowed(records),
+        Err(_) => Cow::Owned(bytemuck::pod_collect_to_vec(bytes)),
     }
 }
 

@@ -1,0 +1,217 @@
+//! Maps the ends of edges to internal ids, in this process or in others.
+//!
+//! Another process maps batches of kept edges, and passes on the records of each part. Invariant:
+//! the records are those that the import would make of the same batches.
+
+use std::sync::{Mutex, PoisonError};
+
+use brimful_store::{Job, Resources};
+use serde::{Deserialize, Serialize};
+
+use crate::build::divided::{Division, Parts, RecordSink};
+use crate::build::edge_writer::{EdgeWriter, RecordWriter};
+use crate::build::records::{EdgeRecord, RecordWork};
+use crate::build::weights::hash_all;
+use crate::edges::{BATCH_EDGES, EdgeBatch};
+use crate::error::Result;
+use crate::input::formats::parser::Output;
+use crate::input::kept::{KeptEdges, take_edges};
+use crate::input::parsed::damaged;
+use crate::message::Message;
+use crate::order::bitmap::ranks::RankTable;
+use crate::order::classes::changed;
+use crate::read::index::Index;
+
+/// Edges whose ends are mapped together.
+const MAPPED_AT_ONCE: usize = 128;
+
+/// The internal ids of all ids.
+pub(crate) enum IdTable<'a> {
+    /// Internal id = id - first.
+    Consecutive { first: u64 },
+    /// Internal ids by rank.
+    Ranks(RankTable<'a>),
+}
+
+impl IdTable<'_> {
+    /// Replaces ids by their internal ids; false if one of them is unknown.
+    #[inline]
+    fn map(&self, ids: &mut [u64]) -> bool {
+        match self {
+            Self::Consecutive { first } => {
+                ids.iter_mut().for_each(|id| *id = id.wrapping_sub(*first));
+                true
+            }
+            Self::Ranks(ranks) => ranks.map(ids),
+        }
+    }
+}
+
+/// Passes the edges of a batch, in their direction in `index`, to a writer.
+pub(crate) fn write_mapped<W: RecordWriter>(
+    table: &IdTable<'_>,
+    index: Index,
+    batch: &EdgeBatch,
+    writer: &mut EdgeWriter<W>,
+) -> Result<()> {
+    let (mut sources, mut targets) = ([0; MAPPED_AT_ONCE], [0; MAPPED_AT_ONCE]);
+    for start in (0..batch.len()).step_by(MAPPED_AT_ONCE) {
+        let range = start..batch.len().min(start + MAPPED_AT_ONCE);
+        let (sources, targets) = (&mut sources[..range.len()], &mut targets[..range.len()]);
+        sources.copy_from_slice(&batch.sources[range.clone()]);
+        targets.copy_from_slice(&batch.targets[range.clone()]);
+        if !(table.map(sources) && table.map(targets)) {
+            // The first pass saw every id.
+            return Err(changed());
+        }
+        for (at, (&s, &t)) in range.zip(sources.iter().zip(&*targets)) {
+            let (s, t) = if index == Index::In { (s, t) } else { (t, s) };
+            writer.push(s, t, batch.weight(at), batch.position(at))?;
+        }
+    }
+    Ok(())
+}
+
+/// The facts that another process needs to map edges.
+#[derive(Debug, Serialize, Deserialize)]
+struct Task {
+    division: Division,
+    is_reverse: bool,
+    undirected: bool,
+    weighted: bool,
+    positioned: bool,
+    hashed: bool,
+    /// The first id if ids are consecutive; otherwise a table has the internal ids.
+    first: Option<u64>,
+}
+
+/// The mapping of kept edges for an index.
+pub(crate) struct Mapping<'a> {
+    pub(crate) kept: &'a dyn KeptEdges,
+    pub(crate) table: IdTable<'a>,
+    pub(crate) index: Index,
+    pub(crate) undirected: bool,
+    pub(crate) hashed: bool,
+}
+
+impl Mapping<'_> {
+    /// Lets other processes map all edges and hand over the records of each of `parts`. `last`: the
+    /// edges are not needed again.
+    pub(crate) fn run<R: EdgeRecord>(
+        &self,
+        parts: &Parts<'_, R>,
+        last: bool,
+        job: &Job,
+    ) -> Result<()> {
+        let (first, bytes) = match &self.table {
+            IdTable::Consecutive { first } => (Some(*first), [&[][..]; 2]),
+            IdTable::Ranks(ranks) => (None, ranks.bytes()),
+        };
+        let task = Task {
+            division: parts.division.clone(),
+            is_reverse: self.index == Index::Reverse,
+            undirected: self.undirected,
+            weighted: R::WEIGHTED,
+            positioned: R::POSITIONED,
+            hashed: self.hashed,
+            first,
+        };
+        let task = serde_json::to_vec(&task).map_err(|_| damaged())?;
+        job.begin("sort", self.kept.batches()? as u64);
+        let mut messages = self.kept.map(&task, bytes, last)?;
+        while let Some((_, message)) = messages.next(job)? {
+            let counts: Counts =
+                serde_json::from_slice((*message).as_ref()).map_err(|_| damaged())?;
+            parts.count(counts.records);
+            job.advance(counts.batches);
+        }
+        Ok(())
+    }
+}
+
+/// The counts of mapped edges: the last message of [`map_edges`].
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Counts {
+    batches: u64,
+    records: u64,
+}
+
+/// The memory of a batch and its message, in bytes.
+const BATCH_BYTES: u64 = (2 * BATCH_EDGES * 32) as u64;
+/// The purpose of the budget, in error messages.
+const PURPOSE: &str = "to map the ends of edges";
+
+/// Maps the batches that `batches` returns, each with the number of its file, until it returns
+/// `None`. Passes the records of parts to `send`, with the number of the part. Returns the counts
+/// as a message.
+///
+/// # Errors
+/// [`brimful_store::Error::Budget`] before any work; errors of `batches` and of `send`.
+pub fn map_edges(
+    task: &[u8],
+    table: [&[u8]; 2],
+    resources: &Resources,
+    batches: impl FnMut() -> Result<Option<(usize, Message)>>,
+    send: impl FnMut(usize, Vec<u8>) -> Result<()> + Send,
+) -> Result<Vec<u8>> {
+    let task: Task = serde_json::from_slice(task).map_err(|_| damaged())?;
+    let (layout, weighted, positioned) = (task.division.layout, task.weighted, task.positioned);
+    let table = match task.first {
+        Some(first) => IdTable::Consecutive { first },
+        None => IdTable::Ranks(RankTable::of(table)),
+    };
+    let work = BatchMapping { task, table, resources, batches, sink: Sink(Mutex::new(send)) };
+    let counts = layout.with_records(weighted, positioned, work)?;
+    serde_json::to_vec(&counts).map_err(|_| damaged())
+}
+
+/// Passes records on.
+struct Sink<S>(Mutex<S>);
+
+impl<S: FnMut(usize, Vec<u8>) -> Result<()> + Send> RecordSink for Sink<S> {
+    fn put(&self, part: usize, records: &[u8]) -> Result<()> {
+        (self.0.lock().unwrap_or_else(PoisonError::into_inner))(part, records.to_vec())
+    }
+}
+
+struct BatchMapping<'a, N, S> {
+    task: Task,
+    table: IdTable<'a>,
+    resources: &'a Resources,
+    batches: N,
+    sink: Sink<S>,
+}
+
+impl<N, S> RecordWork for BatchMapping<'_, N, S>
+where
+    N: FnMut() -> Result<Option<(usize, Message)>>,
+    S: FnMut(usize, Vec<u8>) -> Result<()> + Send,
+{
+    type Done = Result<Counts>;
+
+    fn with<R: EdgeRecord>(self) -> Result<Counts> {
+        let Self { task, table, resources, mut batches, sink } = self;
+        let minimum = BATCH_BYTES + 2 * Parts::<R>::minimum_bytes(&task.division);
+        resources.budget.require(minimum, PURPOSE)?;
+        let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+        // A buffer is copied when it is sent.
+        let bytes = (memory.bytes() - BATCH_BYTES) / 2;
+        let layout = task.division.layout;
+        let index = if task.is_reverse { Index::Reverse } else { Index::In };
+        let parts = Parts::<R>::of(&sink, task.division, bytes, 1);
+        let mut writer = EdgeWriter::new(parts.writer(), layout, task.undirected);
+        let (mut out, mut counts) = (Output::default(), Counts::default());
+        while let Some((file, message)) = batches()? {
+            resources.job.check()?;
+            take_edges(file, &message, &mut out)?;
+            if task.hashed {
+                hash_all(&mut out.edges);
+            }
+            write_mapped(&table, index, &out.edges, &mut writer)?;
+            counts.batches += 1;
+        }
+        writer.finish()?;
+        counts.records = parts.len();
+        Ok(counts)
+    }
+}

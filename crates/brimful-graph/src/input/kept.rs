@@ -1,0 +1,179 @@
+//! Edges that stay with the processes that read them, for an import that takes in only the ids.
+//!
+//! A process that reads a file keeps its edges in batches, and sends the ids of the batches by
+//! range. Other processes rank the ids of a range, and map the edges of batches. Invariant: the
+//! batches, the ids and their ranks are those of one process that reads all files.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brimful_store::{Job, Resources};
+use serde::{Deserialize, Serialize};
+
+use crate::edges::{EdgeBatch, EdgeSource};
+use crate::error::{Error, Result};
+use crate::input::formats::TextFormat;
+use crate::input::formats::parser::Output;
+use crate::input::parsed::{Content, content, damaged};
+use crate::input::stream::EdgeStream;
+use crate::message::{Message, Messages};
+use crate::order::bitmap::IdBitmap;
+use crate::order::bitmap::ranges::{MESSAGE_BYTES, set_bytes};
+use crate::order::bitmap::ranks::IdRanks;
+
+/// Input positions of each file: more than a file has lines, so that positions are known before the
+/// lines of earlier files are.
+pub(crate) const FILE_POSITIONS: u64 = 1 << 40;
+/// The maximum number of files with positions.
+const MAX_FILES: usize = 1 << 23;
+
+/// Refuses more files than there are positions for.
+pub(crate) fn check_files(count: usize) -> Result<()> {
+    match count <= MAX_FILES {
+        true => Ok(()),
+        false => Err(Error::Usage(format!("an import takes at most {MAX_FILES} files"))),
+    }
+}
+
+/// The processes that read files, keep their edges, rank ids and map edges.
+pub trait KeptEdges: fmt::Debug + Send + Sync {
+    /// The last message of a file that was read, and the number of the file; `None` after the last
+    /// file.
+    ///
+    /// # Errors
+    /// The error of the first file that has one; [`brimful_store::Error::Interrupted`] after a
+    /// cancellation of `job`.
+    fn next(&self, job: &Job) -> Result<Option<(usize, Message)>>;
+
+    /// The number of batches, when all files are read.
+    ///
+    /// # Errors
+    /// The processes are gone.
+    fn batches(&self) -> Result<usize>;
+
+    /// A batch, and the number of its file.
+    ///
+    /// # Errors
+    /// The batch is lost.
+    fn batch(&self, at: usize) -> Result<(usize, Message)>;
+
+    /// Begins [`rank_range`] of `task` for each range with ids, and for the ranges `declared`.
+    /// Returns the message of each range with its number, in any order.
+    ///
+    /// # Errors
+    /// The work could not be begun.
+    fn rank(&self, task: &[u8], declared: &[usize]) -> Result<Box<dyn Messages>>;
+
+    /// Begins [`crate::build::mapping::map_edges`] of all batches; the records go to the processes
+    /// that sort. Returns a message for each number of batches that are mapped. `last`: the batches
+    /// are not needed again.
+    ///
+    /// # Errors
+    /// The work could not be begun.
+    fn map(&self, task: &[u8], table: [&[u8]; 2], last: bool) -> Result<Box<dyn Messages>>;
+}
+
+/// Files whose edges stay with the processes that read them. Ids are integers.
+pub struct KeptFiles<'a> {
+    /// Their names in messages to the user.
+    pub paths: Vec<PathBuf>,
+    /// Their kind.
+    pub kind: KeptKind<'a>,
+    /// Their edges.
+    pub edges: Arc<dyn KeptEdges>,
+}
+
+/// A kind of files.
+pub enum KeptKind<'a> {
+    /// Text of one format.
+    Text(TextFormat),
+    /// Tables, as a stream whose edges are elsewhere.
+    Tables(&'a mut dyn TableStream),
+}
+
+/// Tables that other processes read.
+pub trait TableStream: EdgeStream {
+    /// Takes in the facts about the next table, when it was read to its end. It has `positions`
+    /// input positions after `before`.
+    ///
+    /// # Errors
+    /// The facts are damaged.
+    fn absorb(&mut self, path: &Path, before: u64, positions: u64, facts: &[u8]) -> Result<()>;
+}
+
+/// The kept edges as a source; or the vertices that are listed apart from edges.
+pub(crate) struct KeptSource {
+    edges: Arc<dyn KeptEdges>,
+    batches: usize,
+    is_list: bool,
+}
+
+impl KeptSource {
+    pub(crate) fn new(edges: &Arc<dyn KeptEdges>, is_list: bool) -> Result<Self> {
+        Ok(Self { edges: Arc::clone(edges), batches: edges.batches()?, is_list })
+    }
+}
+
+impl EdgeSource for KeptSource {
+    fn parts(&self) -> usize {
+        self.batches
+    }
+
+    fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
+        let (file, message) = self.edges.batch(part)?;
+        let mut out = Output::default();
+        std::mem::swap(&mut out.edges, batch);
+        take_edges(file, &message, &mut out)?;
+        std::mem::swap(if self.is_list { &mut out.declared } else { &mut out.edges }, batch);
+        Ok(())
+    }
+}
+
+/// Reads the edges of a batch, with positions among those of all files.
+pub(crate) fn take_edges(file: usize, message: &Message, out: &mut Output) -> Result<()> {
+    match content((**message).as_ref(), out)? {
+        Content::Batch { .. } => {
+            let before = file as u64 * FILE_POSITIONS;
+            out.edges.positions.iter_mut().for_each(|position| *position += before);
+            Ok(())
+        }
+        Content::End => Err(damaged()),
+    }
+}
+
+/// The facts that a process needs to rank the ids of ranges.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RankTask {
+    /// Ranges of declared ids.
+    pub(crate) declared: [Range<u64>; 2],
+}
+
+/// The smallest budget of [`rank_range`], in bytes besides the process.
+pub fn ranking_bytes() -> u64 {
+    // The message of a file, and the ranks with their message.
+    set_bytes() + 2 * MESSAGE_BYTES
+}
+
+/// Ranks the ids of the range `range`, given by the messages that `ids` returns until it returns
+/// `None`. Returns the message of their ranks.
+///
+/// # Errors
+/// [`brimful_store::Error::Budget`] before any work; errors of `ids`.
+pub fn rank_range(
+    task: &[u8],
+    range: usize,
+    resources: &Resources,
+    mut ids: impl FnMut() -> Result<Option<Message>>,
+) -> Result<Vec<u8>> {
+    let RankTask { declared } = serde_json::from_slice(task).map_err(|_| damaged())?;
+    resources.budget.require(ranking_bytes(), "to rank ids")?;
+    let set = IdBitmap::new(set_bytes());
+    while let Some(message) = ids()? {
+        resources.job.check()?;
+        set.add_range(&message).ok_or_else(damaged)?;
+    }
+    declared.iter().for_each(|ids| set.declare_in(range, ids));
+    Ok(IdRanks::message_of(&set))
+}

@@ -1,0 +1,161 @@
+//! `read_table`, `rank_range`, `map_edges`: work for an import in other processes that keep the
+//! edges of its files. Also the other end: an object written in Python that leads these processes.
+//!
+//! The object has the method `next(seconds)` of messages (see `parsed.rs`), the last one of each
+//! file; `batches()`, the number of batches; `batch(at)`, the number of a file and a constant
+//! buffer; and the methods `rank(task, declared)` and `map(task, slots, lines, last)`, which return
+//! an object with the method `next(seconds)`. `map` takes views of memory that end with the call.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use brimful::graph::Error as GraphError;
+use brimful::graph::Result as GraphResult;
+use brimful::graph::build::mapping::map_edges as map;
+use brimful::graph::input::kept::{KeptEdges, rank_range as rank};
+use brimful::graph::input::sending::read_stream;
+use brimful::graph::message::{Message, Messages};
+use brimful::store::{Budget, Job, Resources};
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arrow_in::ArrowEdges;
+use crate::arrow_names::ColumnIds;
+use crate::call::{with_job, with_resources};
+use crate::cluster::{Buffer, with_views};
+use crate::errors::Failure;
+use crate::parsed::{
+    PythonMessages, failed, message_of, next_message, on_error_of, policy_of, sender, task_limits,
+};
+
+/// Processes that an object in Python leads.
+#[derive(Debug)]
+pub(crate) struct PythonKept(pub(crate) Py<PyAny>);
+
+impl KeptEdges for PythonKept {
+    fn next(&self, job: &Job) -> GraphResult<Option<(usize, Message)>> {
+        next_message(&self.0, job)
+    }
+
+    fn batches(&self) -> GraphResult<usize> {
+        Python::attach(|py| self.0.bind(py).call_method0("batches")?.extract()).map_err(failed)
+    }
+
+    fn batch(&self, at: usize) -> GraphResult<(usize, Message)> {
+        let batch = Python::attach(|py| {
+            self.0.bind(py).call_method1("batch", (at,))?.extract::<(usize, PyBuffer<u8>)>()
+        });
+        let (file, buffer) = batch.map_err(failed)?;
+        Ok((file, message_of(buffer)?))
+    }
+
+    fn rank(&self, task: &[u8], declared: &[usize]) -> GraphResult<Box<dyn Messages>> {
+        let messages = Python::attach(|py| {
+            let arguments = (PyBytes::new(py, task), declared.to_vec());
+            Ok(self.0.bind(py).call_method1("rank", arguments)?.unbind())
+        });
+        Ok(Box::new(PythonMessages(messages.map_err(failed)?)))
+    }
+
+    fn map(&self, task: &[u8], table: [&[u8]; 2], last: bool) -> GraphResult<Box<dyn Messages>> {
+        let messages = Python::attach(|py| {
+            with_views(py, &table, |views| {
+                let arguments = (PyBytes::new(py, task), &views[0], &views[1], last);
+                Ok(self.0.bind(py).call_method1("map", arguments)?.unbind())
+            })
+        });
+        Ok(Box::new(PythonMessages(messages.map_err(failed)?)))
+    }
+}
+
+/// The kept edges of an object in Python.
+pub(crate) fn kept_of(object: Py<PyAny>) -> Arc<dyn KeptEdges> {
+    Arc::new(PythonKept(object))
+}
+
+/// Reads a table with integer ids, and calls `send` with the label and the bytes of each message.
+#[pyfunction]
+#[pyo3(signature = (
+    table, send, *, name, source, target, weight, vertex_rows, undirected, on_error, self_loops,
+    duplicates, reserve_bytes, budget
+))]
+#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+pub(crate) fn read_table(
+    py: Python<'_>,
+    table: &Bound<'_, PyAny>,
+    send: Py<PyAny>,
+    name: String,
+    source: &str,
+    target: &str,
+    weight: Option<&str>,
+    vertex_rows: bool,
+    undirected: Option<bool>,
+    on_error: &str,
+    self_loops: &str,
+    duplicates: &str,
+    reserve_bytes: u64,
+    budget: u64,
+) -> PyResult<()> {
+    let (on_error, ids) = (on_error_of(on_error)?, ColumnIds::Int);
+    let choices = policy_of(undirected, self_loops, duplicates)?;
+    let path = Path::new(&name);
+    let mut edges = ArrowEdges::open(table, path, source, target, weight, ids, on_error)?;
+    edges.take_vertex_rows(vertex_rows);
+    with_job(py, None, |job| {
+        let budget = Budget::new(budget, reserve_bytes);
+        let resources = Resources::new(budget, Arc::clone(job), Some(1))?;
+        let (directed, send) = (undirected == Some(false), sender(&send));
+        Ok(read_stream(&mut edges, directed, choices, &resources, ArrowEdges::facts, send)?)
+    })
+}
+
+/// Ranks the ids of a range: `ids` returns the message of each file until it returns None. Returns
+/// the message of the ranks.
+#[pyfunction]
+#[pyo3(signature = (task, range, ids, *, budget))]
+pub(crate) fn rank_range(
+    py: Python<'_>,
+    task: Vec<u8>,
+    range: usize,
+    ids: Py<PyAny>,
+    budget: u64,
+) -> PyResult<Bound<'_, PyBytes>> {
+    let next = || -> GraphResult<Option<Message>> {
+        let buffer: Option<PyBuffer<u8>> =
+            Python::attach(|py| ids.bind(py).call0()?.extract()).map_err(failed)?;
+        buffer.map(message_of).transpose()
+    };
+    let message = with_resources(py, None, task_limits(budget), |resources| {
+        Ok(rank(&task, range, resources, next)?)
+    })?;
+    Ok(PyBytes::new(py, &message))
+}
+
+/// Maps batches of kept edges: `batches` returns the number of a file and a batch of it until it
+/// returns None. Calls `send` with each part and records of it. Returns the message of the counts.
+#[pyfunction]
+#[pyo3(signature = (task, slots, lines, batches, send, *, budget))]
+pub(crate) fn map_edges<'py>(
+    py: Python<'py>,
+    task: Vec<u8>,
+    slots: PyBuffer<u8>,
+    lines: PyBuffer<u8>,
+    batches: Py<PyAny>,
+    send: Py<PyAny>,
+    budget: u64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let constant = || Failure::from(GraphError::input("the cluster", "ranks must be constant"));
+    let slots = Buffer::constant(slots).ok_or_else(constant)?;
+    let lines = Buffer::constant(lines).ok_or_else(constant)?;
+    let next = || -> GraphResult<Option<(usize, Message)>> {
+        let batch: Option<(usize, PyBuffer<u8>)> =
+            Python::attach(|py| batches.bind(py).call0()?.extract()).map_err(failed)?;
+        batch.map(|(file, buffer)| Ok((file, message_of(buffer)?))).transpose()
+    };
+    let message = with_resources(py, None, task_limits(budget), |resources| {
+        let table = [slots.as_ref(), lines.as_ref()];
+        Ok(map(&task, table, resources, next, sender(&send))?)
+    })?;
+    Ok(PyBytes::new(py, &message))
+}
