@@ -178,7 +178,7 @@ import brimful as bf
 class Killed(bf.Program):
     def initial_state(self, vertex): return 0
     def signal(self, source, target, weight): return 1
-    def collect(self, vertex, signals): os.kill(os.getpid(), signal.SIGKILL)
+    def collect(self, vertex, signals): return os.kill(os.getpid(), signal.SIGKILL)
 
 bf.run(bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})), Killed(), store=sys.argv[1])
 """

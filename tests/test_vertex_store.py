@@ -416,7 +416,7 @@ def test_a_kill_is_noticed(moment: str, url: str, tmp_path: Path) -> None:
                     os.kill(os.getpid(), signal.SIGKILL)
                 return super().initial_state(vertex)
             def collect(self, vertex, signals):
-                os.kill(os.getpid(), signal.SIGKILL)
+                return os.kill(os.getpid(), signal.SIGKILL)
         if moment in ("load", "first run"):
             bf.run(graph, Dies(), store=url, keep=True)
         store = bf.VertexStore.create(url, graph)

@@ -26,11 +26,11 @@ from brimful.packages import bags, opening
 from brimful.per_vertex import vertex_id
 from brimful.pregel.program import Pregel
 from brimful.program import Program
+from brimful.program_checks import check_program
 from brimful.reporting import shows_progress
 from brimful.result import run_divided
 from brimful.states import States
 from brimful.tracing import Trace
-from brimful.wording import shortened
 
 #: Initial states of a run on a kept store: computed again, or those of the last run.
 Start = Literal["initial", "kept"]
@@ -296,24 +296,6 @@ def interpreted(
         record=work.record,
         aggregates=work.aggregates,
     )
-
-
-def check_program(program: object) -> None:
-    """Refuse an object that is no program.
-
-    Raises:
-        UsageError: It is something else, or a Pregel program with `state_type`.
-    """
-    if not isinstance(program, Program | Pregel):
-        raise UsageError(
-            "program must be an instance of a class derived from brimful.Program or "
-            f"brimful.Pregel, not {shortened(program)}"
-        )
-    if isinstance(program, Pregel) and getattr(program, "state_type", None) is not None:
-        raise UsageError(
-            f"{type(program).__name__} has state_type, which only a bf.Program has: a value of "
-            "bf.Pregel is any object, or one number if it is compiled; leave state_type out"
-        )
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -21,8 +21,9 @@ from brimful.per_vertex import vertex_id
 from brimful.pregel.changes import weighted_pairs
 from brimful.pregel.program import Pregel
 from brimful.program import Program, Vertex
+from brimful.program_checks import check_program
 from brimful.reporting import shows_progress
-from brimful.running import Start, Storage, check_program, interpreted
+from brimful.running import Start, Storage, interpreted
 from brimful.states import States
 from brimful.stores.kept import check_new, check_outside
 from brimful.stores.kept import described as described_store

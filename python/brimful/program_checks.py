@@ -1,0 +1,107 @@
+"""Mistakes in the class of a program, found before its run.
+
+Without these checks the run would end, with states that nobody meant: a generator or None instead
+of a state, or a method that is never called.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Iterator
+from difflib import get_close_matches
+from types import FunctionType
+
+from brimful.catalog import algorithms
+from brimful.errors import UsageError
+from brimful.kernels.methods import place
+from brimful.pregel.program import Pregel
+from brimful.program import Program
+from brimful.reporting import warn
+from brimful.wording import shortened
+
+#: Methods of which a run uses what they return; `initial_state` and `signal` may always give None.
+_VALUED = ("collect", "combine", "aggregate", "signal_score", "collect_score", "cache_score")
+#: Similarity of two names, from 0 to 1, from which one is taken for a slip of the other.
+_SIMILAR = 0.85
+
+
+def check_program(program: object) -> None:
+    """Refuse an object that is no program, and a class with a mistake; warn of likely misspellings.
+
+    Raises:
+        UsageError: It is something else, a Pregel program with `state_type`, or a method is a
+            generator or a coroutine, or returns no value.
+    """
+    if not isinstance(program, Program | Pregel):
+        raise UsageError(
+            "program must be an instance of a class derived from brimful.Program or "
+            f"brimful.Pregel, not {shortened(program)}{_remedy(program)}"
+        )
+    name = type(program).__name__
+    if isinstance(program, Pregel) and getattr(program, "state_type", None) is not None:
+        raise UsageError(
+            f"{name} has state_type, which only a bf.Program has: a value of "
+            "bf.Pregel is any object, or one number if it is compiled; leave state_type out"
+        )
+    base = Program if isinstance(program, Program) else Pregel
+    for one, method in inspect.getmembers(type(program), inspect.isfunction):
+        if hasattr(base, one) and method is not getattr(base, one):
+            _check_method(f"{name}.{one}", method, is_valued=one in _VALUED)
+    for own, meant in _misspelled(type(program), base):
+        warn(f"{name}.{own} has no meaning to a run; did you mean '{meant}'?")
+
+
+def _remedy(given: object) -> str:
+    """Return the end of the sentence that refuses an object."""
+    if isinstance(given, type) and issubclass(given, Program | Pregel):
+        return f"; pass an instance, such as {given.__name__}()"
+    if isinstance(given, str) and given in algorithms():
+        return f"; that algorithm is brimful.{given}(graph)"
+    return ""
+
+
+def _check_method(name: str, method: FunctionType, *, is_valued: bool) -> None:
+    """Refuse a method whose calls give no value of use.
+
+    Raises:
+        UsageError: It is a generator or a coroutine, or returns no value.
+    """
+    where = place(name, method)
+    if inspect.isgeneratorfunction(method):
+        raise UsageError(f"{where} is a generator, which a run cannot use; replace yield by return")
+    if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+        raise UsageError(f"{where} is a coroutine, which a run cannot use; leave async out")
+    if is_valued and not _returns_value(method):
+        raise UsageError(f"{where} returns None in all cases; return its value")
+
+
+def _returns_value(method: FunctionType) -> bool:
+    """Return whether a function may return something else than None, or never returns."""
+    before, found = None, []
+    for one in dis.get_instructions(method):
+        if one.opname == "RETURN_CONST":
+            found.append(one.argval is not None)
+        elif one.opname == "RETURN_VALUE":
+            # A jump to the instruction, as of `a or None`, brings another value.
+            is_none = before is not None and before.opname == "LOAD_CONST" and before.argval is None
+            found.append(one.is_jump_target or not is_none)
+        before = one
+    return any(found) or not found
+
+
+def _misspelled(kind: type, base: type) -> Iterator[tuple[str, str]]:
+    """Yield names in a class that are nearly those of methods or attributes which it lacks."""
+    for own in (vars(one) for one in kind.__mro__ if one not in base.__mro__):
+        for name, value in own.items():
+            if name.startswith("_") or hasattr(base, name):
+                continue
+            lacking = [
+                known
+                for known, default in vars(base).items()
+                if known not in own
+                and not known.startswith("_")
+                and inspect.isfunction(default) == inspect.isfunction(value)
+            ]
+            for close in get_close_matches(name, lacking, n=1, cutoff=_SIMILAR):
+                yield name, close

@@ -1,0 +1,146 @@
+"""Mistakes in the class of a program: they are refused or reported before the run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+
+import brimful as bf
+
+
+class Largest(bf.Program):
+    """The largest id that reaches a vertex."""
+
+    delivery = "combined"
+
+    def initial_state(self, vertex: Any) -> Any:
+        return vertex.id
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state
+
+    def combine(self, left: Any, right: Any) -> Any:
+        return max(left, right)
+
+    def collect(self, vertex: Any, signals: list[Any]) -> Any:
+        return max([vertex.state, *signals])
+
+
+class Halting(bf.Pregel):
+    """Vertices that keep their ids."""
+
+    def initial_value(self, vertex: Any) -> Any:
+        return vertex.id
+
+    def compute(self, vertex: Any, messages: list[Any]) -> None:
+        vertex.vote_to_halt()
+
+
+@pytest.fixture
+def graph() -> Iterator[bf.Graph]:
+    """A triangle."""
+    with bf.Graph.from_arrow(pa.table({"source": [1, 2, 3], "target": [2, 3, 1]})) as graph:
+        yield graph
+
+
+def refused(graph: bf.Graph, program: Any) -> str:
+    """Return the message of a program that does not run."""
+    with pytest.raises(bf.UsageError) as error:
+        bf.run(graph, program)
+    return str(error.value)
+
+
+class Forgetful(Largest):
+    def collect(self, vertex: Any, signals: list[Any]) -> Any:
+        max([vertex.state, *signals])
+
+
+class ForgetfulPregel(Halting):
+    def combine(self, left: Any, right: Any) -> Any:
+        if left < right:
+            return
+
+
+class Yielding(Largest):
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        yield source.state
+
+
+class YieldingPregel(Halting):
+    def compute(self, vertex: Any, messages: list[Any]) -> Any:
+        yield vertex.vote_to_halt()
+
+
+class Waiting(Largest):
+    async def initial_state(self, vertex: Any) -> Any:
+        return vertex.id
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (Forgetful(), "returns None in all cases; return its value"),
+        (ForgetfulPregel(), "returns None in all cases; return its value"),
+        (Yielding(), "is a generator, which a run cannot use; replace yield by return"),
+        (YieldingPregel(), "is a generator, which a run cannot use; replace yield by return"),
+        (Waiting(), "is a coroutine, which a run cannot use; leave async out"),
+    ],
+)
+def test_methods_without_a_value_are_refused(graph: bf.Graph, program: Any, said: str) -> None:
+    kind = type(program)
+    method = next(name for name in vars(kind) if not name.startswith("_"))
+    sentence = refused(graph, program)
+    assert sentence.startswith(f"{kind.__name__}.{method} ({__file__}, line "), sentence
+    assert sentence.endswith(said), sentence
+
+
+def test_methods_that_may_return_a_value_run(graph: bf.Graph) -> None:
+    class Usual(Largest):
+        def collect(self, vertex: Any, signals: list[Any]) -> Any:
+            return max([vertex.state, *signals]) or None
+
+        def signal_score(self, vertex: Any) -> float:
+            raise ValueError("of the program")
+
+    with pytest.raises(bf.ProgramError, match="of the program"):
+        bf.run(graph, Usual())
+
+
+def test_names_that_are_nearly_right_are_reported(
+    graph: bf.Graph, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Slips(Largest):
+        delivry = "latest"
+        greatest = 7
+
+        def signal_scor(self, vertex: Any) -> float:
+            return self.helper()
+
+        def helper(self) -> float:
+            return 0.0
+
+    class SlipsOfPregel(Halting):
+        aggregator: ClassVar = {"changed": bf.Aggregator("sum", 0)}
+
+        def mastr_compute(self, master: bf.Master) -> None:
+            master.halt()
+
+    with caplog.at_level(logging.WARNING, logger="brimful"):
+        bf.run(graph, Slips())
+        bf.run(graph, SlipsOfPregel())
+    assert [record.getMessage() for record in caplog.records] == [
+        "Slips.delivry has no meaning to a run; did you mean 'delivery'?",
+        "Slips.signal_scor has no meaning to a run; did you mean 'signal_score'?",
+        "SlipsOfPregel.aggregator has no meaning to a run; did you mean 'aggregators'?",
+        "SlipsOfPregel.mastr_compute has no meaning to a run; did you mean 'master_compute'?",
+    ]
+
+
+def test_other_objects_are_refused_with_a_remedy(graph: bf.Graph) -> None:
+    assert refused(graph, Largest).endswith("; pass an instance, such as Largest()")
+    assert refused(graph, "pagerank").endswith("; that algorithm is brimful.pagerank(graph)")
+    assert refused(graph, "pagerang").endswith("not pagerang")
