@@ -13,6 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import brimful as bf
+from brimful.io.ingest import import_paths
+from brimful.options.imports import import_options
+from brimful.resources import Resources
 
 
 def edges(seed: int, count: int, largest: int = 3000) -> list[tuple[int, int]]:
@@ -98,6 +101,17 @@ def undirected_files(folder: Path) -> list[Path]:
         header = f"2000,{len(pairs)},u,half\n"
         (folder / f"{number}.jlg").write_text(header + lines(pairs, ","))
     return sorted(folder.iterdir())
+
+
+def imported(
+    paths: list[Path], out: Path, options: dict[str, Any], cluster: dict[str, Any] | None
+) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """The files of a graph, and what an import tells of its input."""
+    wanted = import_options(**options)
+    figures = import_paths([*map(str, paths)], str(out), wanted, Resources(), cluster=cluster)
+    told = ("vertices", "edges", "lines", "rejections", "left_out", "columns", "duplicates")
+    files = {str(one.relative_to(out)): one.read_bytes() for one in out.rglob("*") if one.is_file()}
+    return files, {name: figures[name] for name in told}
 
 
 #: Functions that write files of edges into a folder, and options of their import.

@@ -24,15 +24,12 @@ from bench import actors
 from ray.cluster_utils import Cluster
 
 import brimful as bf
-from brimful.cluster import driver
+from brimful.cluster import driver, keeping
 from brimful.cluster.exchange import Board, Mapped, PeerFailedError, Slots, Views
 from brimful.cluster.worker import _opened
-from brimful.io.ingest import import_paths
-from brimful.options.imports import import_options
-from brimful.resources import Resources
 from clusters import kill, meanwhile, no_worker_stays, processes, workers
 from command import BRIMFUL, BUDGET, DONE, INTERRUPTED, USAGE, assert_one_sentence, brimful
-from edge_files import IMPORTS, broken_files, edges, lines, text_files
+from edge_files import IMPORTS, broken_files, edges, imported, lines, text_files
 from plans import with_nightly
 from servers import free_port
 
@@ -455,17 +452,6 @@ def test_a_driver_that_ends_leaves_no_worker_and_its_run_can_be_resumed(
     assert (tmp_path / "resumed.csv").read_bytes() == (tmp_path / "one.csv").read_bytes()
 
 
-def imported(
-    paths: list[Path], out: Path, options: dict[str, Any], cluster: dict[str, Any] | None
-) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """The files of a graph, and what an import tells of its input."""
-    wanted = import_options(**options)
-    figures = import_paths([*map(str, paths)], str(out), wanted, Resources(), cluster=cluster)
-    told = ("vertices", "edges", "lines", "rejections", "left_out", "columns", "duplicates")
-    files = {str(one.relative_to(out)): one.read_bytes() for one in out.rglob("*") if one.is_file()}
-    return files, {name: figures[name] for name in told}
-
-
 @pytest.mark.parametrize(
     ("make", "options"),
     # One of each kind of file every day, all of them in a nightly run.
@@ -529,6 +515,39 @@ def test_a_task_of_an_import_that_is_killed_is_repeated(cluster: Cluster, tmp_pa
     with meanwhile(kill_one):
         many = imported(paths, tmp_path / "two.brimful", {}, {"cluster": "auto", "workers": 3})
     assert killed.is_set() and many == alone
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["v", ""])
+def test_edges_on_a_node_that_is_removed_are_read_again(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    paths = []
+    for number in range(12):
+        paths.append(tmp_path / f"{number:02}.txt")
+        pairs = [(name + str(s), name + str(t)) for s, t in edges(number, 30_000, 20_000)]
+        paths[-1].write_text("source target\n" + lines(pairs))
+    alone = imported(paths, tmp_path / "one.brimful", {}, None)
+    node = cluster.add_node(num_cpus=3, object_store_memory=100 << 20)
+    cluster.wait_for_nodes()
+    removed = threading.Event()
+
+    # The process of a task does not find this module, so its code is within a function.
+    def slow_records(*arguments: Any) -> Iterator[Any]:
+        time.sleep(1)
+        yield from keeping._records(*arguments)
+
+    def remove(over: threading.Event) -> None:
+        while not processes(b"ray::slow_records"):
+            if over.wait(0.05):
+                return
+        cluster.remove_node(node, allow_graceful=False)
+        removed.set()
+
+    monkeypatch.setattr(keeping, "_records", slow_records)
+    with meanwhile(remove):
+        many = imported(paths, tmp_path / "two.brimful", {}, {"cluster": "auto", "workers": 6})
+    assert removed.is_set() and many == alone
 
 
 def test_an_import_on_a_cluster_has_a_budget_and_reads_files(

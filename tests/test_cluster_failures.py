@@ -26,8 +26,8 @@ from brimful.io.ingest import import_paths
 from brimful.options.imports import import_options
 from brimful.resources import Resources
 from clusters import kill, meanwhile, no_worker_stays, one_node, processes, workers
-from edge_files import edges, lines
-from test_cluster import LONG, columns, imported
+from edge_files import edges, imported, lines
+from test_cluster import LONG, columns
 from test_faulty_disk import ALWAYS, shim  # noqa: F401 - a fixture
 
 

@@ -56,6 +56,7 @@ __all__ = [
     "plan",
     "plan_import",
     "probe",
+    "rank_names",
     "rank_range",
     "read_table",
     "require_disk",
@@ -101,7 +102,7 @@ def import_files(
     origin: str | None,
     replace: bool,
     progress: Progress | None,
-    parsed: tuple[bool, object] | None,
+    kept: tuple[bool, object] | None,
     sorters: object | None,
 ) -> dict[str, Any]: ...
 def has_names(
@@ -124,6 +125,7 @@ def parse_text(
     on_error: str,
     self_loops: str,
     duplicates: str,
+    folder: str,
     budget: int,
     progress: Progress | None,
 ) -> None: ...
@@ -143,12 +145,22 @@ def read_table(
     source: str,
     target: str,
     weight: str | None,
+    ids: str,
     vertex_rows: bool,
     undirected: bool | None,
     on_error: str,
     self_loops: str,
     duplicates: str,
     reserve_bytes: int,
+    folder: str,
+    budget: int,
+) -> None: ...
+def rank_names(
+    task: bytes,
+    table: object,
+    batches: Callable[[], object | None],
+    send: Callable[[int, bytes], object],
+    *,
     budget: int,
 ) -> None: ...
 def rank_range(

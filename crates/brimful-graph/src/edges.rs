@@ -36,6 +36,14 @@ impl EdgeBatch {
         self.sources.is_empty()
     }
 
+    /// Appends the edges of another batch with the same columns.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.sources.extend_from_slice(&other.sources);
+        self.targets.extend_from_slice(&other.targets);
+        self.weights.extend_from_slice(&other.weights);
+        self.positions.extend_from_slice(&other.positions);
+    }
+
     /// Removes all edges and keeps the memory.
     pub fn clear(&mut self) {
         self.sources.clear();

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a message that was cut or damaged is noticed before its records are used.
 
+use std::borrow::Cow;
+
 use bytemuck::{AnyBitPattern, NoUninit};
 
 use brimful_store::Job;
@@ -25,6 +27,15 @@ pub trait Messages: Send {
 pub(crate) fn put<T: NoUninit>(message: &mut Vec<u8>, records: &[T]) {
     message.extend_from_slice(&(records.len() as u64).to_le_bytes());
     message.extend_from_slice(bytemuck::cast_slice(records));
+}
+
+/// The bytes of a message as records: a copy if they are not where records may be, as those of
+/// small messages.
+pub(crate) fn records_of<T: AnyBitPattern + NoUninit>(bytes: &[u8]) -> Cow<'_, [T]> {
+    match bytemuck::try_cast_slice(bytes) {
+        Ok(records) => Cow::Borrowed(records),
+        Err(_) => Cow::Owned(bytemuck::pod_collect_to_vec(bytes)),
+    }
 }
 
 /// Replaces `records` by the next ones of a message; `None` if the message ends before them.

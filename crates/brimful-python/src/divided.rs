@@ -10,15 +10,14 @@ use std::sync::Arc;
 
 use brimful::graph::Result as GraphResult;
 use brimful::graph::build::divided::{RecordSink, Sorters, sort_part as sort};
-use brimful::graph::message::{Message, Messages};
+use brimful::graph::message::Messages;
 use brimful::store::DiskFolder;
-use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::call::with_resources;
 use crate::cluster::with_views;
-use crate::parsed::{PythonMessages, failed, message_of, task_limits};
+use crate::parsed::{PythonMessages, failed, next_buffer, task_limits};
 
 /// Processes that an object in Python leads.
 #[derive(Debug)]
@@ -71,12 +70,7 @@ pub(crate) fn sort_part(
     folder: PathBuf,
     budget: u64,
 ) -> PyResult<()> {
-    let next = || -> GraphResult<Option<Message>> {
-        let buffer: Option<PyBuffer<u8>> =
-            Python::attach(|py| records.bind(py).call0()?.extract()).map_err(failed)?;
-        let Some(buffer) = buffer else { return Ok(None) };
-        Ok(Some(message_of(buffer)?))
-    };
+    let next = || next_buffer(&records);
     let pass = |message: Vec<u8>| {
         Python::attach(|py| send.bind(py).call1((PyBytes::new(py, &message),)).map(|_| ()))
             .map_err(failed)

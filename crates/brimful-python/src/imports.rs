@@ -14,7 +14,6 @@ use brimful::graph::input::columns::ColumnChoice;
 use brimful::graph::input::declaration::Declaration;
 use brimful::graph::input::formats::TextFormat;
 use brimful::graph::input::kept::{KeptFiles, KeptKind};
-use brimful::graph::input::parsed::ParsedFiles;
 use brimful::graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful::graph::{Error as GraphError, Index};
 use brimful::store::Job;
@@ -31,7 +30,7 @@ use crate::divided::sorters_of;
 use crate::errors::Failure;
 use crate::figures::{bytes_moved, describe, phases};
 use crate::kept::kept_of;
-use crate::parsed::{PythonMessages, on_error_of, text_format};
+use crate::parsed::{on_error_of, text_format};
 use crate::vertex::Vertex;
 
 /// The options `--ids`, `--on-error`, `--weights`, `--self-loops` and `--duplicates`.
@@ -173,12 +172,12 @@ pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64)
 }
 
 /// Imports files of any format other than tables as the new graph directory `out`; with `replace`,
-/// in the place of the graph there. `parsed`: whether ids are strings, and the processes that parse
-/// the files; these keep the edges if ids are integers. `sorters` sort the edges, if given.
+/// in the place of the graph there. `kept`: whether ids are strings, and the processes that read
+/// the files and keep their edges. `sorters` sort the edges, if given.
 #[pyfunction]
 #[pyo3(signature = (
     paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops,
-    duplicates, threads, budget, process_budget, origin, replace, progress, parsed, sorters
+    duplicates, threads, budget, process_budget, origin, replace, progress, kept, sorters
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
@@ -201,7 +200,7 @@ pub(crate) fn import_files<'py>(
     origin: Option<String>,
     replace: bool,
     progress: Option<&Bound<'py, PyAny>>,
-    parsed: Option<(bool, Py<PyAny>)>,
+    kept: Option<(bool, Py<PyAny>)>,
     sorters: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
@@ -214,16 +213,10 @@ pub(crate) fn import_files<'py>(
         sorters: sorters_of(sorters)?,
         ..options(undirected, vertices, &index, &choices, origin)?
     };
-    let mut elsewhere;
-    let input = match parsed {
-        Some((true, messages)) => {
-            elsewhere = PythonMessages(messages);
-            let messages = &mut elsewhere;
-            Input::Parsed(ParsedFiles { format: text_format(format)?, paths, messages })
-        }
-        Some((false, kept)) => {
-            let (kind, edges) = (KeptKind::Text(text_format(format)?), kept_of(kept));
-            Input::Kept(KeptFiles { paths, kind, edges })
+    let input = match kept {
+        Some((names, kept)) => {
+            let kind = KeptKind::Text(text_format(format)?, names);
+            Input::Kept(KeptFiles { paths, kind, edges: kept_of(kept) })
         }
         None => input_of(format, paths)?,
     };

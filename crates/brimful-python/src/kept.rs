@@ -1,21 +1,21 @@
-//! `read_table`, `rank_range`, `map_edges`: work for an import in other processes that keep the
-//! edges of its files. Also the other end: an object written in Python that leads these processes.
+//! `read_table`, `rank_names`, `rank_range`, `map_edges`: work for an import in other processes,
+//! which keep the edges of its files. Also the other end: an object in Python that leads them.
 //!
 //! The object has the method `next(seconds)` of messages (see `parsed.rs`), the last one of each
 //! file; `batches()`, the number of batches; `batch(at)`, the number of a file and a constant
-//! buffer; and the methods `rank(task, declared)` and `map(task, slots, lines, last)`, which return
-//! an object with the method `next(seconds)`. `map` takes views of memory that end with the call.
+//! buffer; `rank_names(task, generation, table)`; and the methods `names()`, `rank(task, declared)`
+//! and `map(task, slots, lines, last)`, which return an object with the method `next(seconds)`.
+//! Views of memory end with the call.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brimful::graph::Error as GraphError;
 use brimful::graph::Result as GraphResult;
 use brimful::graph::build::mapping::map_edges as map;
 use brimful::graph::input::kept::{KeptEdges, rank_range as rank};
-use brimful::graph::input::sending::read_stream;
+use brimful::graph::input::sending::{rank_names as ranked, read_stream};
 use brimful::graph::message::{Message, Messages};
-use brimful::store::{Budget, Job, Resources};
+use brimful::store::{Budget, DiskFolder, Job, Resources};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -23,10 +23,11 @@ use pyo3::types::PyBytes;
 use crate::arrow_in::ArrowEdges;
 use crate::arrow_names::ColumnIds;
 use crate::call::{with_job, with_resources};
-use crate::cluster::{Buffer, with_views};
+use crate::cluster::with_views;
 use crate::errors::Failure;
 use crate::parsed::{
-    PythonMessages, failed, message_of, next_message, on_error_of, policy_of, sender, task_limits,
+    PythonMessages, failed, message_of, next_buffer, next_message, on_error_of, policy_of, sender,
+    task_limits,
 };
 
 /// Processes that an object in Python leads.
@@ -48,6 +49,21 @@ impl KeptEdges for PythonKept {
         });
         let (file, buffer) = batch.map_err(failed)?;
         Ok((file, message_of(buffer)?))
+    }
+
+    fn names(&self) -> GraphResult<Box<dyn Messages>> {
+        let messages = Python::attach(|py| Ok(self.0.bind(py).call_method0("names")?.unbind()));
+        Ok(Box::new(PythonMessages(messages.map_err(failed)?)))
+    }
+
+    fn rank_names(&self, task: &[u8], generation: usize, table: &[u8]) -> GraphResult<()> {
+        Python::attach(|py| {
+            with_views(py, &[table], |views| {
+                let arguments = (PyBytes::new(py, task), generation, &views[0]);
+                self.0.bind(py).call_method1("rank_names", arguments).map(|_| ())
+            })
+        })
+        .map_err(failed)
     }
 
     fn rank(&self, task: &[u8], declared: &[usize]) -> GraphResult<Box<dyn Messages>> {
@@ -74,11 +90,12 @@ pub(crate) fn kept_of(object: Py<PyAny>) -> Arc<dyn KeptEdges> {
     Arc::new(PythonKept(object))
 }
 
-/// Reads a table with integer ids, and calls `send` with the label and the bytes of each message.
+/// Reads a table, and calls `send` with the label and the bytes of each message. `folder` is for
+/// scratch files.
 #[pyfunction]
 #[pyo3(signature = (
-    table, send, *, name, source, target, weight, vertex_rows, undirected, on_error, self_loops,
-    duplicates, reserve_bytes, budget
+    table, send, *, name, source, target, weight, ids, vertex_rows, undirected, on_error,
+    self_loops, duplicates, reserve_bytes, folder, budget
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn read_table(
@@ -89,15 +106,18 @@ pub(crate) fn read_table(
     source: &str,
     target: &str,
     weight: Option<&str>,
+    ids: &str,
     vertex_rows: bool,
     undirected: Option<bool>,
     on_error: &str,
     self_loops: &str,
     duplicates: &str,
     reserve_bytes: u64,
+    folder: PathBuf,
     budget: u64,
 ) -> PyResult<()> {
-    let (on_error, ids) = (on_error_of(on_error)?, ColumnIds::Int);
+    let on_error = on_error_of(on_error)?;
+    let ids = ColumnIds::from_name(ids).map_err(Failure::from)?;
     let choices = policy_of(undirected, self_loops, duplicates)?;
     let path = Path::new(&name);
     let mut edges = ArrowEdges::open(table, path, source, target, weight, ids, on_error)?;
@@ -105,8 +125,28 @@ pub(crate) fn read_table(
     with_job(py, None, |job| {
         let budget = Budget::new(budget, reserve_bytes);
         let resources = Resources::new(budget, Arc::clone(job), Some(1))?;
-        let (directed, send) = (undirected == Some(false), sender(&send));
-        Ok(read_stream(&mut edges, directed, choices, &resources, ArrowEdges::facts, send)?)
+        let (directed, folder) = (undirected == Some(false), DiskFolder::new(&folder));
+        let (facts, send) = (ArrowEdges::facts, sender(&send));
+        Ok(read_stream(&mut edges, directed, choices, &folder, &resources, facts, send)?)
+    })
+}
+
+/// Replaces the numbers of names by the ranks in `table`: `batches` returns each batch until it
+/// returns None. Calls `send` with the label and the bytes of each message.
+#[pyfunction]
+#[pyo3(signature = (task, table, batches, send, *, budget))]
+pub(crate) fn rank_names(
+    py: Python<'_>,
+    task: Vec<u8>,
+    table: PyBuffer<u8>,
+    batches: Py<PyAny>,
+    send: Py<PyAny>,
+    budget: u64,
+) -> PyResult<()> {
+    let table = message_of(table).map_err(Failure::from)?;
+    let next = || next_buffer(&batches);
+    with_resources(py, None, task_limits(budget), move |resources| {
+        Ok(ranked(&task, (*table).as_ref(), resources, next, sender(&send))?)
     })
 }
 
@@ -121,11 +161,7 @@ pub(crate) fn rank_range(
     ids: Py<PyAny>,
     budget: u64,
 ) -> PyResult<Bound<'_, PyBytes>> {
-    let next = || -> GraphResult<Option<Message>> {
-        let buffer: Option<PyBuffer<u8>> =
-            Python::attach(|py| ids.bind(py).call0()?.extract()).map_err(failed)?;
-        buffer.map(message_of).transpose()
-    };
+    let next = || next_buffer(&ids);
     let message = with_resources(py, None, task_limits(budget), |resources| {
         Ok(rank(&task, range, resources, next)?)
     })?;
@@ -145,16 +181,15 @@ pub(crate) fn map_edges<'py>(
     send: Py<PyAny>,
     budget: u64,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let constant = || Failure::from(GraphError::input("the cluster", "ranks must be constant"));
-    let slots = Buffer::constant(slots).ok_or_else(constant)?;
-    let lines = Buffer::constant(lines).ok_or_else(constant)?;
+    let slots = message_of(slots).map_err(Failure::from)?;
+    let lines = message_of(lines).map_err(Failure::from)?;
     let next = || -> GraphResult<Option<(usize, Message)>> {
         let batch: Option<(usize, PyBuffer<u8>)> =
             Python::attach(|py| batches.bind(py).call0()?.extract()).map_err(failed)?;
         batch.map(|(file, buffer)| Ok((file, message_of(buffer)?))).transpose()
     };
-    let message = with_resources(py, None, task_limits(budget), |resources| {
-        let table = [slots.as_ref(), lines.as_ref()];
+    let message = with_resources(py, None, task_limits(budget), move |resources| {
+        let table = [(*slots).as_ref(), (*lines).as_ref()];
         Ok(map(&task, table, resources, next, sender(&send))?)
     })?;
     Ok(PyBytes::new(py, &message))

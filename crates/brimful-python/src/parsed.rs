@@ -1,9 +1,9 @@
-//! `has_names`, `parse_text`: parse text files for an import in another process. Also the other
-//! end: the edges of parsed files, which an import takes from an object written in Python.
+//! `has_names`, `parse_text`: parse text files for an import in another process. Also the messages
+//! between an import and an object written in Python.
 //!
-//! The object has a method `next(seconds)`. It returns a list of the number of a file and a
-//! constant buffer, an empty list at the end, or None after that time, so that a canceled import
-//! ends. It keeps its errors, and the caller raises them instead of those here.
+//! The object has a method `next(seconds)`. It returns a list of a number and a constant buffer, an
+//! empty list at the end, or None after that time, so that a canceled import ends. It keeps its
+//! errors, and the caller raises them instead of those here.
 
 use std::path::PathBuf;
 
@@ -12,12 +12,11 @@ use brimful::graph::Result as GraphResult;
 use brimful::graph::build::import::{IdChoice, OnError};
 use brimful::graph::input::columns::ColumnChoice;
 use brimful::graph::input::formats::{TextFile, TextFormat};
+use brimful::graph::input::parsed::ScanChoices;
 use brimful::graph::input::policy::{Duplicates, Policy, SelfLoops};
-use brimful::graph::input::sending::{
-    Choices, ScanChoices, has_names as ids_are_names, parse_file,
-};
+use brimful::graph::input::sending::{Choices, has_names as ids_are_names, parse_file};
 use brimful::graph::message::{Message, Messages};
-use brimful::store::Job;
+use brimful::store::{DiskFolder, Job};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -60,6 +59,13 @@ pub(crate) fn next_message(object: &Py<PyAny>, job: &Job) -> GraphResult<Option<
         let first = messages.into_iter().next();
         return first.map(|(file, buffer)| Ok((file, message_of(buffer)?))).transpose();
     }
+}
+
+/// The buffer that a function in Python returns; `None` for None.
+pub(crate) fn next_buffer(function: &Py<PyAny>) -> GraphResult<Option<Message>> {
+    let buffer: Option<PyBuffer<u8>> =
+        Python::attach(|py| function.bind(py).call0()?.extract()).map_err(failed)?;
+    buffer.map(message_of).transpose()
 }
 
 /// Calls a function in Python with the label and the bytes of each message.
@@ -122,11 +128,12 @@ pub(crate) fn has_names(
     })
 }
 
-/// Parses a file, and calls `send` with the label and the bytes of each message.
+/// Parses a file, and calls `send` with the label and the bytes of each message. `folder` is for
+/// scratch files.
 #[pyfunction]
 #[pyo3(signature = (
-    path, send, *, format, columns, names, undirected, on_error, self_loops, duplicates, budget,
-    progress
+    path, send, *, format, columns, names, undirected, on_error, self_loops, duplicates, folder,
+    budget, progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn parse_text(
@@ -140,6 +147,7 @@ pub(crate) fn parse_text(
     on_error: &str,
     self_loops: &str,
     duplicates: &str,
+    folder: PathBuf,
     budget: u64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
@@ -149,6 +157,7 @@ pub(crate) fn parse_text(
     let scan = policy_of(undirected, self_loops, duplicates)?;
     let choices = Choices { names, directed: undirected == Some(false), columns, on_error, scan };
     with_resources(py, progress, task_limits(budget), |resources| {
-        Ok(parse_file(&file, &choices, resources, sender(&send))?)
+        let folder = DiskFolder::new(&folder);
+        Ok(parse_file(&file, &choices, &folder, resources, sender(&send))?)
     })
 }

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from brimful.cluster.tasks import Share, Tasks, put, sent_by
+from brimful.cluster.tasks import Share, Tasks, each, put, sent_by
 from brimful.errors import StoreIoError
 
 #: Parts for each task that runs at a time, so that unequal parts keep all tasks at work.
@@ -83,11 +83,10 @@ class _Sorted:
 
     def __init__(self, records: list[list[Any]], task: bytes, share: Share, at_once: int) -> None:
         """Begin the first tasks."""
-        self._records = records
         inputs = [(task, of_part, share) for of_part in records]
         names = [f"sorts part {part} of the edges" for part in range(len(records))]
         # Shards are so much smaller than the records that the object store has room for all.
-        self.tasks = Tasks(_segments, inputs, names, at_once, None)
+        self.tasks = Tasks(_segments, inputs, names, at_once)
         self.tasks.begin()
 
     def next(self, seconds: float) -> list[tuple[int, Any]] | None:
@@ -96,28 +95,15 @@ class _Sorted:
         Raises:
             BrimfulError: The error of a task.
         """
-        messages = self.tasks.message(seconds, in_order=True)
-        for part, _ in messages or ():
-            # Ray may free the records of parts that are written.
-            for records in self._records[:part]:
-                records.clear()
-        return messages
+        return self.tasks.message(seconds, in_order=True)
 
 
 def _segments(task: bytes, records: list[Any], share: Share) -> Iterator[Any]:
     """Yield the messages of a part; after a failure, the last item is the error."""
-    import ray
-
     from brimful import _native
-
-    left = iter(records)
-
-    def next_records() -> Any | None:
-        reference = next(left, None)
-        return None if reference is None else ray.get(reference)
 
     def sort(send: Callable[[bytes], object]) -> None:
         folder, budget = tempfile.gettempdir(), share.budget_bytes()
-        _native.sort_part(task, next_records, send, folder=folder, budget=budget)
+        _native.sort_part(task, each(records), send, folder=folder, budget=budget)
 
     yield from sent_by(sort)

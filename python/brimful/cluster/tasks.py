@@ -1,7 +1,7 @@
 """Tasks of a Ray cluster that work for an import: each yields items, which the import takes in.
 
-Ray places the tasks, keeps them from running too far ahead, and repeats lost ones. Invariant: the
-items of a task depend on its input alone, so that a repeated task continues where the lost one
+Ray places the tasks, keeps their items until they are taken in, and repeats lost tasks. Invariant:
+the items of a task depend on its input alone, so that a repeated task continues where the lost one
 stopped.
 """
 
@@ -57,20 +57,17 @@ class Tasks:
         inputs: Sequence[tuple[Any, ...]],
         names: Sequence[str],
         at_once: int,
-        ahead: int | None,
     ) -> None:
         """Plan tasks that call `work` with the elements of their inputs; `begin` begins them.
 
-        `names` describe the work of each, for messages. At most `at_once` run at a time; each is at
-        most `ahead` items before the import (None: any number).
+        `names` describe the work of each, for messages. At most `at_once` run at a time.
         """
         import ray
 
-        options = {} if ahead is None else {"_generator_backpressure_num_objects": ahead}
         self._task = ray.remote(work).options(
-            num_cpus=1, num_returns="streaming", max_retries=MAX_RESTARTS, **options
+            num_cpus=1, num_returns="streaming", max_retries=MAX_RESTARTS
         )
-        self._inputs, self._names, self._at_once = inputs, names, at_once
+        self._inputs, self._names, self._at_once = list(inputs), names, at_once
         self._begun = 0
         #: The running tasks, each with the number of its input.
         self.running: list[tuple[Any, int]] = []
@@ -79,6 +76,11 @@ class Tasks:
         #: References to the items of each running task that keeps them.
         self._references: dict[int, list[Any]] = {}
         self.wait_seconds, self.bytes_received = 0.0, 0
+
+    @property
+    def inputs(self) -> int:
+        """The number of inputs."""
+        return len(self._inputs)
 
     def begin(self) -> None:
         """Begin as many tasks as may run."""
@@ -89,6 +91,8 @@ class Tasks:
         ):
             task = self._task.remote(*self._inputs[self._begun])
             self.running.append((task, self._begun))
+            # Ray keeps the objects in it for as long as it needs them.
+            self._inputs[self._begun] = ()
             self._begun += 1
 
     def message(self, seconds: float, *, in_order: bool = False) -> list[tuple[int, Any]] | None:
@@ -227,6 +231,19 @@ def put(view: memoryview, noun: str) -> Any:
             f"Ray's object store does not take the {noun} in: {first_line(error)}; give it more "
             "memory, or more space for the objects that it spills"
         ) from None
+
+
+def each(references: list[Any]) -> Callable[[], Any | None]:
+    """Return a function that fetches one object after the other, then returns None."""
+    import ray
+
+    left = iter(references)
+
+    def fetch() -> Any | None:
+        reference = next(left, None)
+        return None if reference is None else ray.get(reference)
+
+    return fetch
 
 
 def sent_by(work: Callable[[Callable[[bytes], object]], object]) -> Iterator[Any]:

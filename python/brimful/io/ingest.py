@@ -116,7 +116,7 @@ def import_paths(
             **vars(resources),
             origin=origin,
             replace=replace,
-            parsed=None if parsing is None else parsing.source(),
+            kept=None if parsing is None else parsing.kept,
             sorters=None if parsing is None else parsing.sorters,
         ) | {"duplicates_policy": options["duplicates"]}
 
@@ -295,11 +295,7 @@ def _import_tables(
             from brimful.tables.graph_xml import GraphXml
 
             return GraphXml(path).table(columns, options["ids"], options["vertices"])
-        table = open_parquet(path, columns, options["ids"], stopped, directed=directed)
-        if decoding is None:
-            return table
-        table.stopped = stopped
-        return decoding.take_over(table)
+        return open_parquet(path, columns, options["ids"], stopped, directed=directed)
 
     if format_name in ("graphml", "gexf") and len(paths) > 1:
         raise UsageError(

@@ -16,4 +16,5 @@ mod varint;
 pub use batch::{LONGEST_NAME, NameBatch};
 pub use file::NameSizes;
 pub(crate) use file::{NameBlock, NameFile, NameWriter};
-pub(crate) use interner::{InternBuffers, Interner};
+pub(crate) use interner::{InternBuffers, Interner, Written};
+pub(crate) use runs::{RankTables, RunFacts, RunWriter, Runs};

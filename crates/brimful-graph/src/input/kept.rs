@@ -1,8 +1,10 @@
 //! Edges that stay with the processes that read them, for an import that takes in only the ids.
 //!
 //! A process that reads a file keeps its edges in batches, and sends the ids of the batches by
-//! range. Other processes rank the ids of a range, and map the edges of batches. Invariant: the
-//! batches, the ids and their ranks are those of one process that reads all files.
+//! range. Other processes rank the ids of a range, and map the edges of batches. Strings come first
+//! as numbers of the names of a *generation*; when the names of all files are ranked, other
+//! processes keep the edges by rank, as if they had read integers. Invariant: the batches, the ids
+//! and their ranks are those of one process that reads all files.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,7 +18,7 @@ use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
 use crate::input::formats::TextFormat;
 use crate::input::formats::parser::Output;
-use crate::input::parsed::{Content, content, damaged};
+use crate::input::parsed::{damaged, take_batch};
 use crate::input::stream::EdgeStream;
 use crate::message::{Message, Messages};
 use crate::order::bitmap::IdBitmap;
@@ -40,12 +42,26 @@ pub(crate) fn check_files(count: usize) -> Result<()> {
 /// The processes that read files, keep their edges, rank ids and map edges.
 pub trait KeptEdges: fmt::Debug + Send + Sync {
     /// The last message of a file that was read, and the number of the file; `None` after the last
-    /// file.
+    /// file. Of files with strings, then the same for each generation, once its ranks are known.
     ///
     /// # Errors
     /// The error of the first file that has one; [`brimful_store::Error::Interrupted`] after a
     /// cancellation of `job`.
     fn next(&self, job: &Job) -> Result<Option<(usize, Message)>>;
+
+    /// Returns the names of all generations, in pieces, one generation after the other. The number
+    /// of a message is that of the generation among all.
+    ///
+    /// # Errors
+    /// The processes are gone.
+    fn names(&self) -> Result<Box<dyn Messages>>;
+
+    /// Hands over the table of ranks of a generation; [`crate::input::sending::rank_names`] of
+    /// `task` begins when the next message is asked for.
+    ///
+    /// # Errors
+    /// The table could not be kept.
+    fn rank_names(&self, task: &[u8], generation: usize, table: &[u8]) -> Result<()>;
 
     /// The number of batches, when all files are read.
     ///
@@ -75,7 +91,7 @@ pub trait KeptEdges: fmt::Debug + Send + Sync {
     fn map(&self, task: &[u8], table: [&[u8]; 2], last: bool) -> Result<Box<dyn Messages>>;
 }
 
-/// Files whose edges stay with the processes that read them. Ids are integers.
+/// Files whose edges stay with the processes that read them.
 pub struct KeptFiles<'a> {
     /// Their names in messages to the user.
     pub paths: Vec<PathBuf>,
@@ -87,8 +103,9 @@ pub struct KeptFiles<'a> {
 
 /// A kind of files.
 pub enum KeptKind<'a> {
-    /// Text of one format.
-    Text(TextFormat),
+    /// Text of one format. True if ids are strings: [`crate::input::sending::has_names`] of the
+    /// first file.
+    Text(TextFormat, bool),
     /// Tables, as a stream whose edges are elsewhere.
     Tables(&'a mut dyn TableStream),
 }
@@ -133,14 +150,10 @@ impl EdgeSource for KeptSource {
 
 /// Reads the edges of a batch, with positions among those of all files.
 pub(crate) fn take_edges(file: usize, message: &Message, out: &mut Output) -> Result<()> {
-    match content((**message).as_ref(), out)? {
-        Content::Batch { .. } => {
-            let before = file as u64 * FILE_POSITIONS;
-            out.edges.positions.iter_mut().for_each(|position| *position += before);
-            Ok(())
-        }
-        Content::End => Err(damaged()),
-    }
+    take_batch((**message).as_ref(), out)?;
+    let before = file as u64 * FILE_POSITIONS;
+    out.edges.positions.iter_mut().for_each(|position| *position += before);
+    Ok(())
 }
 
 /// The facts that a process needs to rank the ids of ranges.

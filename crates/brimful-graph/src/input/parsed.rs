@@ -1,37 +1,36 @@
 //! Messages of the processes that read files for an import.
 //!
-//! A process sends batches of the edges of a file, the integer ids in them by range, then the facts
-//! that the import itself would have found. Invariant: the messages of a file depend on the file
-//! and the choices alone, so that another process can continue where one is lost.
-
-use std::path::PathBuf;
+//! A process sends batches of the edges of a file, the ids in them by range (or the names by
+//! generation), then the facts that the import itself would have found. Invariant: the messages of
+//! a file depend on the file and the choices alone, so that another process can continue where one
+//! is lost.
 
 use serde::{Deserialize, Serialize};
 
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
-use crate::ids::names::NameBatch;
-use crate::input::formats::TextFormat;
+use crate::ids::names::RunFacts;
 use crate::input::formats::parser::Output;
+use crate::input::policy::Policy;
 use crate::input_position::PositionedEdge;
-use crate::message::{Messages, put, take};
+use crate::message::{put, take};
 use crate::order::choice::Sampled;
 
-/// Files of one text format with string ids, which other processes parse.
-pub struct ParsedFiles<'m> {
-    /// Their format.
-    pub format: TextFormat,
-    /// Their names in messages to the user.
-    pub paths: Vec<PathBuf>,
-    /// Their contents.
-    pub messages: &'m mut dyn Messages,
+/// The choices of an import that concern the scan of edges.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct ScanChoices {
+    /// True to store every edge in both directions.
+    pub undirected: bool,
+    /// The policy for self-loops and duplicates.
+    pub policy: Policy,
 }
 
 /// The label of a message of edges and vertices.
 pub const BATCH: usize = 0;
 /// The label of the facts about a file, its last message.
 pub const END: usize = 1;
-/// The label of the ids of the first range; those of other ranges follow.
+/// The label of the ids of the first range; those of other ranges follow. For string ids: that of
+/// the names of the first generation, then of its edges, and so on.
 pub const RANGES: usize = 2;
 
 /// The counts of a scan by another process, without ids.
@@ -44,17 +43,6 @@ pub(crate) struct Scanned {
     pub(crate) is_whole: bool,
     /// True if vertices are listed apart from edges.
     pub(crate) has_list: bool,
-}
-
-/// The content of a message.
-pub(crate) enum Content {
-    /// Edges and vertices.
-    Batch {
-        /// Bytes of text that were parsed since the last message.
-        text_bytes: u64,
-    },
-    /// The facts about the file, after its last edges: [`end_of`].
-    End,
 }
 
 /// The last message of a file.
@@ -98,23 +86,14 @@ fn take_end(message: &[u8]) -> Option<End> {
 }
 
 /// The message of edges and vertices, which are removed from `out`.
-pub(crate) fn batch(out: &mut Output, text_bytes: u64) -> Vec<u8> {
+pub(crate) fn batch(out: &mut Output) -> Vec<u8> {
     let mut message = vec![BATCH as u8];
-    put(&mut message, &[text_bytes]);
     for edges in [&mut out.edges, &mut out.declared] {
         put_ids(&mut message, &edges.sources);
         put_ids(&mut message, &edges.targets);
         put(&mut message, &edges.weights);
         put(&mut message, &edges.positions);
         edges.clear();
-    }
-    for names in [&mut out.names, &mut out.declared_names] {
-        let (bytes, ends) = names.parts();
-        put(&mut message, bytes);
-        put(&mut message, ends);
-        put(&mut message, &names.weights);
-        put(&mut message, &names.positions);
-        names.clear();
     }
     message
 }
@@ -143,26 +122,17 @@ fn take_ids(rest: &mut &[u8], ids: &mut Vec<u64>) -> Option<()> {
     Some(())
 }
 
-/// Reads a message; edges and vertices replace those of `out`.
+/// Reads a message of edges and vertices, which replace those of `out`.
 ///
 /// # Errors
-/// [`Error::Input`](crate::Error::Input) if it is damaged.
-pub(crate) fn content(message: &[u8], out: &mut Output) -> Result<Content> {
-    match message.split_first() {
-        Some((kind, _)) if usize::from(*kind) == END => Ok(Content::End),
-        Some((kind, rest)) if usize::from(*kind) == BATCH => {
-            let text_bytes = take_batch(rest, out).ok_or_else(damaged)?;
-            Ok(Content::Batch { text_bytes })
-        }
-        _ => Err(damaged()),
-    }
+/// [`Error::Input`] if it is damaged.
+pub(crate) fn take_batch(message: &[u8], out: &mut Output) -> Result<()> {
+    let rest = message.split_first().filter(|(kind, _)| usize::from(**kind) == BATCH);
+    rest.and_then(|(_, rest)| take_edges(rest, out)).ok_or_else(damaged)
 }
 
-/// The bytes of text of a batch; `None` if it is damaged.
-fn take_batch(mut rest: &[u8], out: &mut Output) -> Option<u64> {
+fn take_edges(mut rest: &[u8], out: &mut Output) -> Option<()> {
     let rest = &mut rest;
-    let mut text_bytes = Vec::new();
-    take(rest, &mut text_bytes)?;
     for edges in [&mut out.edges, &mut out.declared] {
         let EdgeBatch { sources, targets, weights, positions } = edges;
         take_ids(rest, sources)?;
@@ -173,15 +143,41 @@ fn take_batch(mut rest: &[u8], out: &mut Output) -> Option<u64> {
         (targets.len() == sources.len() && per_edge(weights.len()) && per_edge(positions.len()))
             .then_some(())?;
     }
-    for names in [&mut out.names, &mut out.declared_names] {
-        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
-        take(rest, &mut bytes)?;
-        take(rest, &mut ends)?;
-        *names = NameBatch::of_parts(bytes, ends)?;
-        take(rest, &mut names.weights)?;
-        take(rest, &mut names.positions)?;
+    rest.is_empty().then_some(())
+}
+
+/// A piece of the sorted names of a generation.
+pub(crate) struct Names<'m> {
+    /// The length of a table of the generation's numbers.
+    pub(crate) length: u64,
+    pub(crate) facts: RunFacts,
+    pub(crate) piece: &'m [u8],
+}
+
+impl Names<'_> {
+    /// The message of the piece.
+    pub(crate) fn message(&self) -> Vec<u8> {
+        let mut message = Vec::new();
+        put(&mut message, &[self.length]);
+        put(&mut message, &[self.facts]);
+        message.extend_from_slice(self.piece);
+        message
     }
-    (rest.is_empty() && text_bytes.len() == 1).then(|| text_bytes[0])
+}
+
+/// Reads a piece of names.
+///
+/// # Errors
+/// [`Error::Input`] if it is damaged.
+pub(crate) fn names_of(mut message: &[u8]) -> Result<Names<'_>> {
+    let (mut length, mut facts) = (Vec::new(), Vec::new());
+    let rest = take(&mut message, &mut length).and_then(|()| take(&mut message, &mut facts));
+    match (rest, length.as_slice(), facts.as_slice()) {
+        (Some(()), [length], [facts]) => {
+            Ok(Names { length: *length, facts: *facts, piece: message })
+        }
+        _ => Err(damaged()),
+    }
 }
 
 /// The error of a message that is not as it was sent.
@@ -201,31 +197,24 @@ mod tests {
         out.edges.weights = vec![0.5, -0.0];
         out.declared.sources = vec![9];
         out.declared.targets = vec![9];
-        out.names.push(b"ada");
-        out.names.push("zoë".as_bytes());
-        out.names.positions = vec![7];
-        batch(&mut out, 11)
+        batch(&mut out)
     }
 
     #[test]
     fn a_batch_survives_the_way() {
         let mut out = Output::default();
         out.edges.sources = vec![5];
-        let content = content(&sent(), &mut out).unwrap();
-        assert!(matches!(content, Content::Batch { text_bytes: 11 }));
+        take_batch(&sent(), &mut out).unwrap();
         assert_eq!((&*out.edges.sources, &*out.edges.targets), (&[1, 2][..], &[3, 1 << 60][..]));
         assert!(out.edges.weights[1].is_sign_negative());
-        assert_eq!((out.declared.len(), out.declared_names.len()), (1, 0));
-        assert_eq!(out.names.iter().collect::<Vec<_>>(), [&b"ada"[..], "zoë".as_bytes()]);
-        assert_eq!(out.names.positions, [7]);
+        assert_eq!(out.declared.sources, [9]);
     }
 
     #[test]
     fn a_message_that_was_cut_is_damaged() {
         let whole = sent();
         for end in 0..whole.len() {
-            let mut out = Output::default();
-            assert!(content(&whole[..end], &mut out).is_err(), "{end}");
+            assert!(take_batch(&whole[..end], &mut Output::default()).is_err(), "{end}");
         }
     }
 }

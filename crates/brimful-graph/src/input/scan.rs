@@ -6,7 +6,6 @@
 
 mod kept;
 mod names;
-mod parsed;
 mod stream;
 mod summary;
 mod text;
@@ -95,7 +94,6 @@ impl Reader<'_> {
                 let mut stream = WebGraph::open(path, self.decoder_bytes, |path| self.open(path))?;
                 self.read_stream(&mut stream, scan)
             }
-            Input::Parsed(parsed) => self.read_parsed(parsed, scan),
             Input::Kept(files) => self.read_kept(files, scan),
             Input::Pairs(files) => self.read_pairs(files, scan),
             Input::Stream(stream) => self.read_stream(&mut **stream, scan),

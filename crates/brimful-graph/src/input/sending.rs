@@ -2,25 +2,29 @@
 //!
 //! Invariant: the messages of a file depend on the file and the choices alone.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
 
-use brimful_store::Resources;
 use brimful_store::external::open_input;
+use brimful_store::{Folder, Resources};
 
-use crate::edges::BATCH_EDGES;
+use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource};
 use crate::error::Result;
-use crate::ids::names::NameBatch;
+use crate::ids::names::{InternBuffers, Interner, NameBatch, Written};
 use crate::input::columns::ColumnChoice;
 use crate::input::decompress;
 use crate::input::formats::TextFile;
 use crate::input::formats::parser::{OnError, Output, TextParser};
 use crate::input::formats::reader::{CHUNK_BYTES, Chunk, TextReader, no_names};
 use crate::input::id_choice::{self, IdChoice};
-use crate::input::parsed::{BATCH, END, RANGES, Scanned, batch, damaged, end_message};
+use crate::input::parsed::{
+    BATCH, END, Names, RANGES, ScanChoices, Scanned, batch, damaged, end_message, take_batch,
+};
 use crate::input::policy::Policy;
 use crate::input::scan::InputScan;
 use crate::input::stream::EdgeStream;
+use crate::message::{Message, records_of};
 use crate::order::bitmap::IdBitmap;
 use crate::order::choice::Sampled;
 
@@ -42,15 +46,6 @@ pub struct Choices {
     pub on_error: OnError,
     /// The choices that concern the scan.
     pub scan: ScanChoices,
-}
-
-/// The choices of an import that concern the scan of edges.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ScanChoices {
-    /// True to store every edge in both directions.
-    pub undirected: bool,
-    /// The policy for self-loops and duplicates.
-    pub policy: Policy,
 }
 
 /// True if the ids of an input are strings, by the user's choice or its first file.
@@ -86,13 +81,15 @@ pub fn minimum_bytes(positions: bool) -> u64 {
 /// The least memory of a scan: a set of ids without ids, and a sample.
 const SCAN_BYTES: u64 = 4 * IdBitmap::BASE_BYTES;
 
-/// Parses a file on this thread, and passes its messages to `send`, each with its label.
+/// Parses a file on this thread, and passes its messages to `send`, each with its label. Scratch
+/// files are in `folder`.
 ///
 /// # Errors
 /// [`brimful_store::Error::Budget`] before any work; errors of an import of the file.
 pub fn parse_file(
     file: &TextFile,
     choices: &Choices,
+    folder: &dyn Folder,
     resources: &Resources,
     send: impl FnMut(usize, Vec<u8>) -> Result<()>,
 ) -> Result<()> {
@@ -102,8 +99,8 @@ pub fn parse_file(
     let more = decoder.saturating_sub(DECODER_BYTES);
     resources.budget.require(minimum.saturating_add(more), PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let scan_bytes = if choices.names { 0 } else { (memory.bytes() - minimum - more) / 2 };
-    let decoder_bytes = memory.bytes() - minimum - scan_bytes + DECODER_BYTES;
+    let id_bytes = (memory.bytes() - minimum - more) / 2;
+    let decoder_bytes = memory.bytes() - minimum - id_bytes + DECODER_BYTES;
     let files = std::slice::from_ref(file);
     let opener = |path: &Path| open(path, decoder_bytes, resources);
     let reader = TextReader::new(files, choices.directed, CHUNK_BYTES, Box::new(opener));
@@ -113,10 +110,12 @@ pub fn parse_file(
     }
     let parser = TextParser::new(files, choices.on_error).noting_positions(positions);
     let (mut chunk, mut out) = (Chunk::default(), Output::default());
-    let mut sender = Sender::new(choices.scan, (!choices.names).then_some(scan_bytes), send);
+    let mut sender = match choices.names {
+        true => Sender::of_names(folder, id_bytes, resources, send)?,
+        false => Sender::of_numbers(choices.scan, id_bytes, send),
+    };
     while reader.next(&mut chunk)? {
         resources.job.check()?;
-        sender.text_bytes += chunk.bytes.len() as u64;
         if reader.undirected() {
             sender.take_both_directions();
         }
@@ -127,8 +126,8 @@ pub fn parse_file(
     sender.end(&serde_json::to_vec(&facts).map_err(|_| damaged())?)
 }
 
-/// Reads a stream of edges with integer ids on this thread, and passes its messages to `send`, each
-/// with its label. `facts` gives the facts about the stream at its end.
+/// Reads a stream of edges on this thread, and passes its messages to `send`, each with its label.
+/// `facts` gives the facts about the stream at its end. Scratch files are in `folder`.
 ///
 /// # Errors
 /// [`brimful_store::Error::Budget`] before any work; errors of the stream.
@@ -136,6 +135,7 @@ pub fn read_stream<E: EdgeStream>(
     stream: &mut E,
     directed: bool,
     choices: ScanChoices,
+    folder: &dyn Folder,
     resources: &Resources,
     facts: impl FnOnce(&E) -> Result<Vec<u8>>,
     send: impl FnMut(usize, Vec<u8>) -> Result<()>,
@@ -147,75 +147,177 @@ pub fn read_stream<E: EdgeStream>(
     if positions {
         stream.note_places();
     }
-    let mut sender = Sender::new(choices, Some(memory.bytes() - minimum), send);
+    let (id_bytes, has_names) = (memory.bytes() - minimum, stream.has_names());
+    let mut sender = match has_names {
+        true => Sender::of_names(folder, id_bytes, resources, send)?,
+        false => Sender::of_numbers(choices, id_bytes, send),
+    };
     if stream.undirected() && !directed {
         sender.take_both_directions();
     }
     let mut out = Output::default();
-    while stream.next(&mut out.edges)? {
+    loop {
         resources.job.check()?;
-        stream.next_vertices(&mut out.declared);
+        let has_more = match has_names {
+            true => stream.next_names(&mut out.names)?,
+            false => stream.next(&mut out.edges)?,
+        };
+        if !has_more {
+            return sender.end(&facts(stream)?);
+        }
+        match has_names {
+            true => stream.next_vertex_names(&mut out.declared_names),
+            false => stream.next_vertices(&mut out.declared),
+        }
         sender.send(&mut out)?;
     }
-    sender.end(&facts(stream)?)
+}
+
+/// Replaces the numbers of names by their ranks, which `table` has, in the batches that `batches`
+/// returns until it returns `None`; passes messages to `send` as for a file with integers.
+///
+/// # Errors
+/// [`brimful_store::Error::Budget`] before any work; errors of `batches` and of `send`.
+pub fn rank_names(
+    task: &[u8],
+    table: &[u8],
+    resources: &Resources,
+    mut batches: impl FnMut() -> Result<Option<Message>>,
+    send: impl FnMut(usize, Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    let choices: ScanChoices = serde_json::from_slice(task).map_err(|_| damaged())?;
+    let minimum = minimum_bytes(true);
+    resources.budget.require(minimum, "to rank names")?;
+    let memory = resources.budget.reserve(resources.budget.limit(), "to rank names")?;
+    let table: Cow<'_, [u32]> = records_of(table);
+    let rank = |id: &mut u64| {
+        let rank = usize::try_from(*id).ok().and_then(|local| table.get(local));
+        rank.map(|rank| *id = u64::from(*rank)).ok_or_else(damaged)
+    };
+    let mut sender = Sender::of_numbers(choices, memory.bytes() - minimum, send);
+    let mut out = Output::default();
+    while let Some(message) = batches()? {
+        resources.job.check()?;
+        take_batch((*message).as_ref(), &mut out)?;
+        out.edges.sources.iter_mut().chain(&mut out.edges.targets).try_for_each(rank)?;
+        sender.send(&mut out)?;
+    }
+    sender.end(&[])
 }
 
 fn open(path: &Path, decoder_bytes: u64, resources: &Resources) -> Result<Box<dyn Read + Send>> {
     decompress::open(open_input(path, &resources.job)?, path, decoder_bytes)
 }
 
+/// The ids of a file.
+enum Ids<'r> {
+    /// Integers. True if vertices are listed apart from edges.
+    Numbers(InputScan, Policy, bool),
+    /// Strings, which are known by their ranks only when those of all files are.
+    Names(Box<Interner<'r>>, Box<InternBuffers>),
+}
+
 /// Sends the messages of a file.
-struct Sender<S> {
-    /// `None` if ids are strings, which are known by their ranks only later.
-    scan: Option<InputScan>,
-    policy: Policy,
-    has_list: bool,
-    /// Bytes of text that were parsed since the last message.
-    text_bytes: u64,
+struct Sender<'r, S> {
+    ids: Ids<'r>,
     send: S,
 }
 
-impl<S: FnMut(usize, Vec<u8>) -> Result<()>> Sender<S> {
-    /// `scan_bytes`: memory for the set of ids, beyond `SCAN_BYTES`.
-    fn new(choices: ScanChoices, scan_bytes: Option<u64>, send: S) -> Self {
+impl<'r, S: FnMut(usize, Vec<u8>) -> Result<()>> Sender<'r, S> {
+    /// `bytes`: memory for the set of ids, beyond `SCAN_BYTES`.
+    fn of_numbers(choices: ScanChoices, bytes: u64, send: S) -> Self {
         let ScanChoices { undirected, policy } = choices;
-        let scan = scan_bytes.map(|bytes| {
-            let set = IdBitmap::new(2 * IdBitmap::BASE_BYTES + bytes);
-            InputScan::new(set, undirected, policy.drops_self_loops())
-        });
-        Self { scan, policy, has_list: false, text_bytes: 0, send }
+        let set = IdBitmap::new(2 * IdBitmap::BASE_BYTES + bytes);
+        let scan = InputScan::new(set, undirected, policy.drops_self_loops());
+        Self { ids: Ids::Numbers(scan, policy, false), send }
     }
 
+    /// `bytes`: memory for the names of a generation, beyond `SCAN_BYTES`.
+    fn of_names(
+        folder: &dyn Folder,
+        bytes: u64,
+        resources: &'r Resources,
+        send: S,
+    ) -> Result<Self> {
+        let interner = Interner::new(folder, SCAN_BYTES + bytes, resources)?;
+        Ok(Self { ids: Ids::Names(Box::new(interner), Box::default()), send })
+    }
+
+    /// From now on, scans edges in both directions. Ranked names are scanned later.
     fn take_both_directions(&self) {
-        self.scan.iter().for_each(InputScan::take_both_directions);
+        if let Ids::Numbers(scan, ..) = &self.ids {
+            scan.take_both_directions();
+        }
     }
 
     /// Scans and sends edges and vertices, which are removed from `out`.
     fn send(&mut self, out: &mut Output) -> Result<()> {
-        if let Some(scan) = &self.scan {
-            if out.edges.is_empty() && out.declared.is_empty() {
-                return Ok(());
+        match &mut self.ids {
+            Ids::Numbers(scan, policy, has_list) => {
+                if out.edges.is_empty() && out.declared.is_empty() {
+                    return Ok(());
+                }
+                scan.add(&out.edges);
+                scan.bitmap.insert_declared(&out.declared.sources);
+                *has_list |= !out.declared.is_empty();
+                if !policy.merges() {
+                    // Only the scan needs them.
+                    out.edges.positions.clear();
+                }
+                (self.send)(BATCH, batch(out))
             }
-            scan.add(&out.edges);
-            scan.bitmap.insert_declared(&out.declared.sources);
-            self.has_list |= !out.declared.is_empty();
-            if !self.policy.merges() {
-                // Only the scan needs them.
-                out.edges.positions.clear();
+            Ids::Names(interner, buffers) => {
+                interner.add_edges(&out.names, buffers)?;
+                interner.add_vertices(&out.declared_names, buffers)?;
+                out.names.clear();
+                out.declared_names.clear();
+                Ok(())
             }
         }
-        (self.send)(BATCH, batch(out, std::mem::take(&mut self.text_bytes)))
     }
 
     /// Sends the ids, and the facts about the file.
-    fn end(mut self, facts: &[u8]) -> Result<()> {
-        let (mut scanned, mut sampled) = (Scanned::default(), Sampled::default());
-        if let Some(scan) = self.scan {
-            if !scan.bitmap.is_incomplete() {
-                scan.bitmap.send_ranges(|range, ids| (self.send)(RANGES + range, ids))?;
+    fn end(self, facts: &[u8]) -> Result<()> {
+        let Self { ids, mut send } = self;
+        let (scanned, sampled) = match ids {
+            Ids::Numbers(scan, _, has_list) => {
+                if !scan.bitmap.is_incomplete() {
+                    scan.bitmap.send_ranges(|range, ids| send(RANGES + range, ids))?;
+                }
+                scan.into_scanned(has_list)
             }
-            (scanned, sampled) = scan.into_scanned(self.has_list);
-        }
-        (self.send)(END, end_message(&scanned, &sampled, facts)?)
+            Ids::Names(interner, _) => {
+                send_names(*interner, &mut send)?;
+                (Scanned { is_whole: true, ..Scanned::default() }, Sampled::default())
+            }
+        };
+        send(END, end_message(&scanned, &sampled, facts)?)
     }
+}
+
+/// Sends the names of each generation, and its edges by the numbers of names.
+fn send_names(
+    interner: Interner<'_>,
+    send: &mut impl FnMut(usize, Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    let (runs, edges, generations) = interner.finish()?;
+    let (mut out, mut part) = (Output::default(), EdgeBatch::default());
+    for (generation, Written { parts, locals }) in generations.into_iter().enumerate() {
+        let label = RANGES + 2 * generation;
+        runs.send(generation, |facts, piece| {
+            let length = locals as u64;
+            send(label, Names { length, facts, piece }.message())
+        })?;
+        for at in parts {
+            edges.read_part(at, &mut part)?;
+            out.edges.append(&part);
+            if out.edges.len() >= BATCH_EDGES {
+                send(label + 1, batch(&mut out))?;
+            }
+        }
+        if !out.edges.is_empty() {
+            send(label + 1, batch(&mut out))?;
+        }
+    }
+    Ok(())
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::edges::EdgeSource;
 use crate::input::formats::TextFormat;
 use crate::input::kept::{KeptEdges, KeptFiles, KeptKind};
-use crate::input::parsed::ParsedFiles;
 use crate::input::stream::EdgeStream;
 
 /// An input of an import.
@@ -17,9 +16,7 @@ pub enum Input<'a> {
     Text(TextFormat, Vec<PathBuf>),
     /// Graphs of a vertex and an edge file each, named by any of their files.
     Graphalytics(Vec<PathBuf>),
-    /// Text files with string ids that other processes parse.
-    Parsed(ParsedFiles<'a>),
-    /// Files with integer ids that other processes read, and whose edges they keep.
+    /// Files that other processes read, and whose edges they keep.
     Kept(KeptFiles<'a>),
     /// A graph in the BV format, named by any of its files.
     WebGraph(PathBuf),
@@ -49,7 +46,6 @@ impl Input<'_> {
             | Self::Pairs(files)
             | Self::Text(_, files)
             | Self::Graphalytics(files) => files.first().cloned().unwrap_or_default(),
-            Self::Parsed(parsed) => parsed.paths.first().cloned().unwrap_or_default(),
             Self::Kept(KeptFiles { kind: KeptKind::Tables(stream), .. }) => stream.name().into(),
             Self::Kept(files) => files.paths.first().cloned().unwrap_or_default(),
             Self::WebGraph(path) => path.clone(),

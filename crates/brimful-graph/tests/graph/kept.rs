@@ -8,6 +8,7 @@ use brimful_graph::build::divided::{RecordSink, Sorters};
 use brimful_graph::build::mapping::map_edges;
 use brimful_graph::input::kept::{KeptEdges, rank_range, ranking_bytes};
 use brimful_graph::input::parsed::{BATCH, END, RANGES};
+use brimful_graph::input::sending::rank_names;
 use brimful_graph::message::{Message, Messages};
 use brimful_graph::{Error, Result};
 use brimful_store::Job;
@@ -15,13 +16,23 @@ use brimful_store::Job;
 use super::divided::{Here, InOrder};
 use super::resources;
 
-/// The messages of files, and what becomes of them.
-#[derive(Debug)]
-pub(crate) struct Kept {
-    ends: Mutex<Vec<(usize, Vec<u8>)>>,
+/// The messages of files.
+#[derive(Debug, Default)]
+struct State {
+    ends: Vec<(usize, Vec<u8>)>,
     batches: Vec<(usize, Vec<u8>)>,
     /// By range.
     ids: BTreeMap<usize, Vec<Vec<u8>>>,
+}
+
+/// A file, and the names and the edges of a generation.
+type Generation = (usize, Vec<Vec<u8>>, Vec<Vec<u8>>);
+
+/// Processes that keep edges.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    state: Mutex<State>,
+    pub(crate) generations: Vec<Generation>,
     pub(crate) sorters: Arc<Here>,
     /// Memory of a process that ranks.
     pub(crate) ranking_bytes: u64,
@@ -30,25 +41,43 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Keeps messages, each with its file and its label.
-    pub(crate) fn new(messages: Vec<(usize, usize, Vec<u8>)>, folder: &Path) -> Self {
-        let sorters = Arc::new(Here::new(5, 1 << 28, folder, None));
+    /// Keeps messages, each with its file and its label; `has_names`: ids are strings.
+    pub(crate) fn new(
+        messages: Vec<(usize, usize, Vec<u8>)>,
+        has_names: bool,
+        folder: &Path,
+    ) -> Self {
         let mut kept = Self {
-            ends: Mutex::default(),
-            batches: Vec::new(),
-            ids: BTreeMap::new(),
-            sorters,
+            state: Mutex::default(),
+            generations: Vec::new(),
+            sorters: Arc::new(Here::new(5, 1 << 28, folder, None)),
             ranking_bytes: ranking_bytes(),
             together: 2,
         };
+        let mut generations = BTreeMap::new();
         for (file, label, message) in messages {
-            match label {
-                BATCH => kept.batches.push((file, message)),
-                END => kept.ends.get_mut().unwrap().push((file, message)),
-                _ => kept.ids.entry(label - RANGES).or_default().push(message),
+            if label < RANGES || !has_names {
+                kept.state.get_mut().unwrap().keep(file, label, message);
+                continue;
             }
+            let generation = (file, (label - RANGES) / 2);
+            let (names, edges) = generations.entry(generation).or_insert((Vec::new(), Vec::new()));
+            if label % 2 == RANGES % 2 { names } else { edges }.push(message);
         }
+        let generations = generations.into_iter();
+        kept.generations =
+            generations.map(|((file, _), (names, edges))| (file, names, edges)).collect();
         kept
+    }
+}
+
+impl State {
+    fn keep(&mut self, file: usize, label: usize, message: Vec<u8>) {
+        match label {
+            BATCH => self.batches.push((file, message)),
+            END => self.ends.push((file, message)),
+            _ => self.ids.entry(label - RANGES).or_default().push(message),
+        }
     }
 }
 
@@ -59,25 +88,43 @@ fn boxed(message: &[u8]) -> Message {
 impl KeptEdges for Kept {
     fn next(&self, _: &Job) -> Result<Option<(usize, Message)>> {
         // The last file first.
-        let end = self.ends.lock().unwrap().pop();
+        let end = self.state.lock().unwrap().ends.pop();
         Ok(end.map(|(file, message)| (file, boxed(&message))))
     }
 
+    fn names(&self) -> Result<Box<dyn Messages>> {
+        let numbered = self.generations.iter().enumerate();
+        let pieces =
+            numbered.flat_map(|(at, (_, names, _))| names.iter().map(move |one| (at, one.clone())));
+        Ok(Box::new(InOrder(pieces.collect::<Vec<_>>().into_iter())))
+    }
+
+    fn rank_names(&self, task: &[u8], generation: usize, table: &[u8]) -> Result<()> {
+        let (file, _, edges) = &self.generations[generation];
+        let mut left = edges.iter();
+        let next = || Ok(left.next().map(|message| boxed(message)));
+        rank_names(task, table, &resources(1, 1 << 28), next, |label, message| {
+            self.state.lock().unwrap().keep(*file, label, message);
+            Ok(())
+        })
+    }
+
     fn batches(&self) -> Result<usize> {
-        Ok(self.batches.len())
+        Ok(self.state.lock().unwrap().batches.len())
     }
 
     fn batch(&self, at: usize) -> Result<(usize, Message)> {
-        let (file, message) = &self.batches[at];
+        let (file, message) = &self.state.lock().unwrap().batches[at];
         Ok((*file, boxed(message)))
     }
 
     fn rank(&self, task: &[u8], declared: &[usize]) -> Result<Box<dyn Messages>> {
-        let mut ranges: Vec<usize> = self.ids.keys().chain(declared).copied().collect();
+        let ids = &self.state.lock().unwrap().ids;
+        let mut ranges: Vec<usize> = ids.keys().chain(declared).copied().collect();
         ranges.sort_unstable();
         ranges.dedup();
         let rank = |range: usize| {
-            let mut ids = self.ids.get(&range).into_iter().flatten().rev();
+            let mut ids = ids.get(&range).into_iter().flatten().rev();
             let next = || Ok(ids.next().map(|message| boxed(message)));
             Ok((range, rank_range(task, range, &resources(1, self.ranking_bytes), next)?))
         };
@@ -93,7 +140,8 @@ impl KeptEdges for Kept {
             let send = |part, records: Vec<u8>| self.sorters.put(part, &records);
             Ok((number, map_edges(task, table, &resources(1, 1 << 26), next, send)?))
         };
-        let groups = self.batches.chunks(self.together).enumerate();
+        let batches = &self.state.lock().unwrap().batches;
+        let groups = batches.chunks(self.together).enumerate();
         let messages: Vec<_> = groups.map(map).collect::<Result<_>>()?;
         Ok(Box::new(InOrder(messages.into_iter())))
     }

@@ -1,4 +1,5 @@
-//! Imports of text that was parsed elsewhere: the files and the report of any import.
+//! Imports of text that is parsed, ranked and mapped elsewhere: the files and the report of any
+//! import.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,59 +11,57 @@ use brimful_graph::build::weights::Weights;
 use brimful_graph::input::columns::ColumnChoice;
 use brimful_graph::input::formats::{TextFile, TextFormat};
 use brimful_graph::input::kept::{KeptFiles, KeptKind};
-use brimful_graph::input::parsed::ParsedFiles;
+use brimful_graph::input::parsed::ScanChoices;
 use brimful_graph::input::policy::{Duplicates, Policy, SelfLoops};
-use brimful_graph::input::sending::{Choices, ScanChoices, has_names, minimum_bytes, parse_file};
-use brimful_graph::message::{Message, Messages};
-use brimful_store::Job;
+use brimful_graph::input::sending::{Choices, has_names, minimum_bytes, parse_file};
+use brimful_store::DiskFolder;
 
 use super::kept::{Kept, is_small, sorters_of};
 use super::{bytes_of, resources, write};
 
-/// Messages, the last one first: files and their messages arrive in another order than they were
-/// parsed in.
-struct Backwards(Vec<(usize, Vec<u8>)>);
-
-impl Messages for Backwards {
-    fn next(&mut self, _: &Job) -> Result<Option<(usize, Message)>> {
-        Ok(self.0.pop().map(|(file, message)| (file, Box::new(message) as Message)))
-    }
-}
-
-/// Imports `paths` from the messages of each; `change` changes the processes that keep the edges.
-fn import_parsed(
+/// Imports `paths` from the messages of each, which are parsed within `bytes`; `change` changes the
+/// processes that keep the edges.
+fn import_kept(
     format: TextFormat,
     paths: &[PathBuf],
     out: &Path,
     options: &ImportOptions,
+    bytes: u64,
     change: impl FnOnce(&mut Kept),
 ) -> Result<ImportReport> {
-    let resources = resources(2, minimum_bytes(true).max(1 << 28));
+    let resources = resources(1, bytes);
     let file = |path: &PathBuf| TextFile { path: path.clone(), format };
     let names = has_names(&file(&paths[0]), options.ids, &options.columns, &resources)?;
     let (columns, on_error) = (options.columns.clone(), options.on_error);
     let scan = ScanChoices { undirected: options.undirected, policy: options.policy };
     let choices = Choices { names, directed: options.directed, columns, on_error, scan };
     let mut messages = Vec::new();
+    let folder = DiskFolder::new(out.parent().unwrap());
     for (number, path) in paths.iter().enumerate() {
-        parse_file(&file(path), &choices, &resources, |label, message| {
+        parse_file(&file(path), &choices, &folder, &resources, |label, message| {
             messages.push((number, label, message));
             Ok(())
         })?;
     }
     let paths = paths.to_vec();
-    if names {
-        let all = messages.into_iter().map(|(file, _, message)| (file, message));
-        let mut messages = Backwards(all.collect());
-        let parsed = ParsedFiles { format, paths, messages: &mut messages };
-        return import(Input::Parsed(parsed), out, options, &resources);
-    }
-    let mut kept = Kept::new(messages, out.parent().unwrap());
+    let mut kept = Kept::new(messages, names, out.parent().unwrap());
     change(&mut kept);
     let kept = Arc::new(kept);
     let options = ImportOptions { sorters: sorters_of(&kept), ..options.clone() };
-    let files = KeptFiles { paths, kind: KeptKind::Text(format), edges: kept };
-    import(Input::Kept(files), out, &options, &resources)
+    let files = KeptFiles { paths, kind: KeptKind::Text(format, names), edges: kept };
+    import(Input::Kept(files), out, &options, &super::resources(2, BYTES))
+}
+
+/// Memory of an import.
+const BYTES: u64 = 1 << 28;
+
+fn import_parsed(
+    format: TextFormat,
+    paths: &[PathBuf],
+    out: &Path,
+    options: &ImportOptions,
+) -> Result<ImportReport> {
+    import_kept(format, paths, out, options, BYTES, |_| ())
 }
 
 /// Lines with hubs, self-loops, duplicates, and one line that is not an edge in each file.
@@ -92,7 +91,8 @@ fn the_order_in_which_parsed_files_arrive_changes_nothing() {
         ("-", ImportOptions { weights: Weights::Hash, ..skip.clone() }),
         ("", ImportOptions { sort_ids: true, reverse: true, ..skip.clone() }),
         ("", ImportOptions { ids: IdChoice::String, ..skip.clone() }),
-        ("v", ImportOptions { policy: both, columns: no_header, ..skip.clone() }),
+        ("v", ImportOptions { policy: both, columns: no_header.clone(), ..skip.clone() }),
+        ("v", ImportOptions { sort_ids: true, columns: no_header, ..skip.clone() }),
     ];
     for (prefix, options) in cases {
         let folder = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ fn the_order_in_which_parsed_files_arrive_changes_nothing() {
         let (here, there) = (folder.path().join("one.brimful"), folder.path().join("two.brimful"));
         let input = Input::Text(TextFormat::EdgeList, paths.clone());
         let one = import(input, &here, &options, &resources(2, 1 << 28)).unwrap();
-        let two = import_parsed(TextFormat::EdgeList, &paths, &there, &options, |_| ()).unwrap();
+        let two = import_parsed(TextFormat::EdgeList, &paths, &there, &options).unwrap();
         assert_eq!(one.rejections, two.rejections);
         assert_eq!(one.left_out, two.left_out);
         assert!(bytes_of(&here) == bytes_of(&there), "{prefix} {options:?}");
@@ -118,7 +118,7 @@ fn a_header_of_undirected_edges_reaches_the_choice_of_the_order() {
     let options = ImportOptions::default();
     let input = Input::Text(TextFormat::Auto, paths.to_vec());
     import(input, &here, &options, &resources(2, 1 << 28)).unwrap();
-    import_parsed(TextFormat::Auto, &paths, &there, &options, |_| ()).unwrap();
+    import_parsed(TextFormat::Auto, &paths, &there, &options).unwrap();
     assert!(bytes_of(&here) == bytes_of(&there));
 }
 
@@ -137,8 +137,10 @@ fn parsing_has_a_budget_and_the_errors_of_an_import() {
             ..ScanChoices::default()
         },
     };
+    let folder = DiskFolder::new(folder.path());
     let parse = |budget: u64| {
-        parse_file(&file, &choices, &resources(1, budget), |_, _| Ok(())).unwrap_err().to_string()
+        let resources = resources(1, budget);
+        parse_file(&file, &choices, &folder, &resources, |_, _| Ok(())).unwrap_err().to_string()
     };
     let least = minimum_bytes(true);
     assert!(parse(least).contains("g.txt:2:3: expected"), "{}", parse(least));
@@ -161,15 +163,40 @@ fn ids_are_ranked_in_a_budget_by_ranges() {
             .into();
         let input = Input::Text(TextFormat::EdgeList, paths.to_vec());
         import(input, &here, &options, &resources(2, 1 << 28)).unwrap();
-        import_parsed(TextFormat::EdgeList, &paths, &there, &options, |_| ()).unwrap();
+        import_parsed(TextFormat::EdgeList, &paths, &there, &options).unwrap();
         assert!(bytes_of(&here) == bytes_of(&there), "{most}");
     }
     let paths = [folder.path().join("0.txt")];
     let out = folder.path().join("three.brimful");
-    let small = import_parsed(TextFormat::EdgeList, &paths, &out, &options, |kept| {
+    let small = import_kept(TextFormat::EdgeList, &paths, &out, &options, BYTES, |kept| {
         kept.ranking_bytes -= 1;
     });
     let error = small.unwrap_err();
     assert!(is_small(&error) && error.to_string().contains("to rank ids"), "{error}");
     assert!(!out.exists());
+}
+
+#[test]
+fn names_of_several_generations_get_one_rank_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "https://example.org/".repeat(5);
+    let paths: Vec<PathBuf> = (0..2_u64)
+        .map(|file| {
+            let ends = (0..60_000_u64).map(|edge| (edge * 7919 % 50_000, (edge + file) % 40_000));
+            let lines = ends.map(|(source, target)| format!("{long}{source} {long}{target}\n"));
+            write(folder.path(), &format!("{file}.txt"), lines.collect::<String>().as_bytes())
+        })
+        .collect();
+    let columns = ColumnChoice { header: Some(false), ..Default::default() };
+    let options = ImportOptions { columns, ..Default::default() };
+    let (here, there) = (folder.path().join("one.brimful"), folder.path().join("two.brimful"));
+    let input = Input::Text(TextFormat::EdgeList, paths.clone());
+    import(input, &here, &options, &resources(2, BYTES)).unwrap();
+    let (least, mut generations) = (minimum_bytes(false), 0);
+    import_kept(TextFormat::EdgeList, &paths, &there, &options, least, |kept| {
+        generations = kept.generations.len();
+    })
+    .unwrap();
+    assert!(generations > 2, "{generations}");
+    assert!(bytes_of(&here) == bytes_of(&there));
 }

@@ -37,19 +37,6 @@ impl NameBatch {
         self.ends.len() >= BATCH_NAMES || self.bytes.len() >= BATCH_BYTES
     }
 
-    /// The concatenated names, and the end of each.
-    pub(crate) fn parts(&self) -> (&[u8], &[u32]) {
-        (&self.bytes, &self.ends)
-    }
-
-    /// The batch of concatenated names that end at `ends`; `None` unless `ends` ascend up to the
-    /// end of `bytes`.
-    pub(crate) fn of_parts(bytes: Vec<u8>, ends: Vec<u32>) -> Option<Self> {
-        let is_whole =
-            ends.is_sorted() && ends.last().map_or(0, |end| *end as usize) == bytes.len();
-        is_whole.then(|| Self { bytes, ends, ..Self::default() })
-    }
-
     /// Number of names.
     pub fn len(&self) -> usize {
         self.ends.len()

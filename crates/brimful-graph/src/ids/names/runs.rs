@@ -18,6 +18,8 @@ use crate::error::{Error, Result};
 /// Bytes written or read at once; the reader or writer of one run uses less if there are many runs.
 const WINDOW: usize = 64 << 10;
 const MIN_WINDOW: usize = 4 << 10;
+/// Bytes of a run that are sent together.
+const PIECE_BYTES: usize = 1 << 20;
 /// Names between two checks for cancellation.
 const CHECK_EVERY: u64 = 1 << 16;
 
@@ -31,7 +33,7 @@ pub(crate) struct Ranked {
 
 /// Writes runs in sequence. For each name: the number of bytes shared with the previous name, the
 /// number of further bytes, the local number, and the further bytes.
-pub(super) struct RunWriter {
+pub(crate) struct RunWriter {
     file: StoreFile,
     pending: Vec<u8>,
     end: u64,
@@ -42,7 +44,7 @@ pub(super) struct RunWriter {
 }
 
 impl RunWriter {
-    pub(super) fn new(folder: &dyn Folder, job: &Job) -> Result<Self> {
+    pub(crate) fn new(folder: &dyn Folder, job: &Job) -> Result<Self> {
         let file = StoreFile::scratch(folder, job.traffic())?;
         let (pending, last, runs) = (Vec::with_capacity(2 * WINDOW), Vec::new(), Vec::new());
         Ok(Self { file, pending, end: 0, last, names: 0, longest: 0, runs })
@@ -63,6 +65,14 @@ impl RunWriter {
         if self.pending.len() >= WINDOW { self.flush() } else { Ok(()) }
     }
 
+    /// Appends a piece of a run that another process has written; `facts` are those of the run.
+    pub(crate) fn append(&mut self, facts: RunFacts, piece: &[u8]) -> Result<()> {
+        self.names = facts.names;
+        self.longest = self.longest.max(usize::try_from(facts.longest).unwrap_or(usize::MAX));
+        self.pending.extend_from_slice(piece);
+        if self.pending.len() >= WINDOW { self.flush() } else { Ok(()) }
+    }
+
     fn flush(&mut self) -> Result<()> {
         self.file.write_all_at(&self.pending, self.end)?;
         self.end += self.pending.len() as u64;
@@ -70,7 +80,7 @@ impl RunWriter {
         Ok(())
     }
 
-    pub(super) fn end_run(&mut self) -> Result<()> {
+    pub(crate) fn end_run(&mut self) -> Result<()> {
         self.flush()?;
         let start = self.runs.last().map_or(0, |(bytes, _)| bytes.end);
         self.runs.push((start..self.end, std::mem::take(&mut self.names)));
@@ -78,7 +88,7 @@ impl RunWriter {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<Runs> {
+    pub(crate) fn finish(self) -> Result<Runs> {
         Ok(Runs { file: self.file, runs: self.runs, longest: self.longest })
     }
 }
@@ -91,7 +101,34 @@ pub(crate) struct Runs {
     longest: usize,
 }
 
+/// The facts about a run that its reader must know.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RunFacts {
+    /// Number of names.
+    names: u64,
+    /// Bytes of the longest name, at least.
+    longest: u64,
+}
+
 impl Runs {
+    /// Passes the bytes of a run to `send`, in pieces, for [`RunWriter::append`].
+    pub(crate) fn send(
+        &self,
+        run: usize,
+        mut send: impl FnMut(RunFacts, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (bytes, names) = self.runs[run].clone();
+        let facts = RunFacts { names, longest: self.longest as u64 };
+        let mut piece = Vec::new();
+        for start in bytes.clone().step_by(PIECE_BYTES) {
+            piece.resize((bytes.end - start).min(PIECE_BYTES as u64) as usize, 0);
+            self.file.read_exact_at(&mut piece, start)?;
+            send(facts, &piece)?;
+        }
+        Ok(())
+    }
+
     /// Calls `each` with every distinct name, ascending, and returns the ranks of each run's names.
     ///
     /// # Errors

@@ -5,17 +5,24 @@
 
 use std::sync::Arc;
 
+use brimful_store::huge::HugeArray;
+
 use crate::error::Result;
+use crate::ids::external::IdType;
+use crate::ids::names::{RunWriter, Runs};
 use crate::input::formats::parser::Found;
 use crate::input::kept::{
     FILE_POSITIONS, KeptEdges, KeptFiles, KeptKind, KeptSource, RankTask, check_files,
 };
-use crate::input::parsed::{End, damaged, end_of};
+use crate::input::parsed::{End, Names, ScanChoices, damaged, end_of, names_of};
 use crate::input::scan::text::summarized;
-use crate::input::scan::{Declared, InputScan, Reader, Reading, ScanSummary, alone};
+use crate::input::scan::{Declared, InputScan, Reader, Reading, alone};
 use crate::input::stream::Listed;
 use crate::order::bitmap::ranges::ranges_of;
 use crate::order::bitmap::ranks::{IdRanks, PAGE_BYTES};
+
+/// The facts about a file, in the form of its reader.
+type Facts = Vec<u8>;
 
 impl Reader<'_> {
     /// Takes in the facts about all files, and the ranks of their ids if these fit.
@@ -25,25 +32,29 @@ impl Reader<'_> {
         scan: InputScan,
     ) -> Result<Reading<'i>> {
         let KeptFiles { paths, kind, edges } = files;
+        let has_names = match kind {
+            KeptKind::Text(_, has_names) => *has_names,
+            KeptKind::Tables(stream) => stream.has_names(),
+        };
         check_files(paths.len())?;
-        let job = &*self.resources.job;
-        job.begin("read", paths.len() as u64);
-        let mut facts: Vec<Option<Vec<u8>>> = vec![None; paths.len()];
-        let mut has_list = false;
-        while let Some((number, message)) = edges.next(job)? {
-            let End { scanned, sampled, facts: own } = end_of((*message).as_ref())?;
-            has_list |= scanned.has_list;
-            scan.add_scanned(scanned, sampled, number as u64 * FILE_POSITIONS);
-            *facts.get_mut(number).ok_or_else(damaged)? = Some(own);
-            job.advance(1);
+        if has_names {
+            self.check_names()?;
         }
+        self.resources.job.begin("read", paths.len() as u64);
+        let mut facts: Vec<Option<Facts>> = vec![None; paths.len()];
+        let mut has_list = false;
+        self.add_ended(edges, &scan, |number, end| {
+            has_list |= end.scanned.has_list;
+            *facts.get_mut(number).ok_or_else(damaged)? = Some(std::mem::take(&mut end.facts));
+            Ok(())
+        })?;
         let facts = facts.into_iter().collect::<Option<Vec<_>>>().ok_or_else(damaged)?;
-        let source = KeptSource::new(edges, false)?;
-        let list = KeptSource::new(edges, true)?;
-        let listed = has_list.then(|| Box::new(list) as Listed);
-        let is_whole = !scan.bitmap.is_incomplete();
-        let seen = match kind {
-            KeptKind::Text(format) => {
+        let listed = match has_list {
+            true => Some(Box::new(KeptSource::new(edges, true)?) as Listed),
+            false => None,
+        };
+        let mut seen = match kind {
+            KeptKind::Text(format, _) => {
                 let files = alone(*format, paths);
                 let mut all = Found::default();
                 for facts in &facts {
@@ -52,7 +63,11 @@ impl Reader<'_> {
                 let signs = all.signs;
                 let mut summary = all.summary(&files)?;
                 summary.inputs.iter_mut().for_each(|(_, positions)| *positions = FILE_POSITIONS);
-                let declared = Declared::new(self.declared, summary.numbered(), listed);
+                let numbered = match has_names {
+                    true => 0..self.rank_names_elsewhere(edges, &scan, summary.undirected)?,
+                    false => summary.numbered(),
+                };
+                let declared = Declared::new(self.declared, numbered, listed);
                 summarized(&files, scan, summary, declared, signs)?
             }
             KeptKind::Tables(stream) => {
@@ -60,15 +75,87 @@ impl Reader<'_> {
                     let before = number as u64 * FILE_POSITIONS;
                     stream.absorb(path, before, FILE_POSITIONS, facts)?;
                 }
-                let declared = Declared::new(self.declared, stream.declared(), listed);
+                let undirected = stream.undirected() && !self.directed;
+                let numbered = match has_names {
+                    true => 0..self.rank_names_elsewhere(edges, &scan, undirected)?,
+                    false => stream.declared(),
+                };
+                let declared = Declared::new(self.declared, numbered, listed);
                 self.summary_of_stream(&**stream, scan, declared)?
             }
         };
-        let ranks = match is_whole {
-            true => self.rank_elsewhere(edges, &seen.declared)?,
-            false => None,
-        };
-        Ok((Box::new(source), ScanSummary { ranks, ..seen }))
+        if has_names {
+            seen.id_type = IdType::String;
+        }
+        // Without the ids of all files, the set is not whole.
+        if seen.ranks.take().is_some() {
+            seen.ranks = self.rank_elsewhere(edges, &seen.declared)?;
+        }
+        Ok((Box::new(KeptSource::new(edges, false)?), seen))
+    }
+
+    /// Adds the scans of other processes, until all have ended, and passes the last message of each
+    /// to `take`.
+    fn add_ended(
+        &self,
+        edges: &Arc<dyn KeptEdges>,
+        scan: &InputScan,
+        mut take: impl FnMut(usize, &mut End) -> Result<()>,
+    ) -> Result<()> {
+        let job = &*self.resources.job;
+        while let Some((number, message)) = edges.next(job)? {
+            let mut end = end_of((*message).as_ref())?;
+            take(number, &mut end)?;
+            scan.add_scanned(end.scanned, end.sampled, number as u64 * FILE_POSITIONS);
+            job.advance(1);
+        }
+        Ok(())
+    }
+
+    /// Ranks and writes the names of all files, and lets other processes keep the edges by rank.
+    /// Returns the number of names.
+    fn rank_names_elsewhere(
+        &self,
+        edges: &Arc<dyn KeptEdges>,
+        scan: &InputScan,
+        undirected: bool,
+    ) -> Result<u64> {
+        let (runs, lengths) = self.receive_names(edges)?;
+        let tables = self.write_names(runs, self.names_bytes(0))?;
+        let choices =
+            ScanChoices { undirected: undirected || self.undirected, policy: self.policy };
+        let task = serde_json::to_vec(&choices).map_err(|_| damaged())?;
+        self.resources.job.begin("rank edges", lengths.len() as u64);
+        for (generation, length) in lengths.into_iter().enumerate() {
+            let mut table: HugeArray<u32> = HugeArray::zeroed(length);
+            tables.load(generation, &mut table)?;
+            edges.rank_names(&task, generation, bytemuck::cast_slice(&table))?;
+        }
+        self.add_ended(edges, scan, |_, _| Ok(()))?;
+        Ok(tables.names)
+    }
+
+    /// The sorted names of all generations, and the length of the table of each.
+    fn receive_names(&self, edges: &Arc<dyn KeptEdges>) -> Result<(Runs, Vec<usize>)> {
+        let job = &*self.resources.job;
+        let (mut writer, mut lengths) = (RunWriter::new(self.folder, job)?, Vec::new());
+        let mut messages = edges.names()?;
+        while let Some((generation, message)) = messages.next(job)? {
+            let Names { length, facts, piece } = names_of((*message).as_ref())?;
+            if generation == lengths.len() {
+                if generation > 0 {
+                    writer.end_run()?;
+                }
+                lengths.push(usize::try_from(length).map_err(|_| damaged())?);
+            } else if generation + 1 != lengths.len() {
+                return Err(damaged());
+            }
+            writer.append(facts, piece)?;
+        }
+        if !lengths.is_empty() {
+            writer.end_run()?;
+        }
+        Ok((writer.finish()?, lengths))
     }
 
     /// The ranks of all ids, which other processes find; `None` if they do not fit.

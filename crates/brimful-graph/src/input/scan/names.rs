@@ -14,13 +14,15 @@ use brimful_store::memory::release_free_memory;
 use crate::edges::{EdgeBatch, EdgeSource, Spool, SpooledEdges};
 use crate::error::{Error, Result};
 use crate::ids::external::IdType;
-use crate::ids::names::{InternBuffers, Interner, NameBatch, NameWriter};
+use crate::ids::names::{InternBuffers, Interner, NameBatch, NameWriter, RankTables, Runs};
 use crate::input::formats::TextFile;
-use crate::input::formats::parser::{Output, Summary, TextParser};
+use crate::input::formats::parser::{Output, TextParser};
 use crate::input::formats::reader::{CHUNK_BYTES, TextReader};
 use crate::input::pump::pump;
+use crate::input::scan::text::summarized;
 use crate::input::scan::{InputScan, Reader, Reading, ScanSummary, each_part};
 use crate::input::stream::EdgeStream;
+use crate::input::text::Signs;
 
 /// The least memory for a generation of names, in bytes.
 const MIN_BYTES: u64 = 1 << 20;
@@ -75,32 +77,14 @@ impl Reader<'_> {
             |(out, buffers), _, chunk| parser.parse(chunk, out, &mut |out| take(out, buffers)),
             |(mut out, mut buffers)| take(&mut out, &mut buffers),
         )?;
-        self.end_names(scan, interner, bytes, parser.finish(reader.into_ends())?)
-    }
-
-    /// Ends the reading of text whose names are all in `interner`.
-    pub(super) fn end_names<'i>(
-        &self,
-        scan: InputScan,
-        interner: Interner<'_>,
-        bytes: u64,
-        summary: Summary,
-    ) -> Result<Reading<'i>> {
+        let summary = parser.finish(reader.into_ends())?;
         if summary.undirected {
             scan.take_both_directions();
         }
         let (spool, names) = self.rank(interner, &scan, bytes)?;
         let declared = self.settle(&scan, 0..names, None)?;
-        let seen = ScanSummary {
-            rejected: summary.rejected,
-            rejections: summary.rejections,
-            inputs: summary.inputs,
-            undirected: summary.undirected,
-            claim: summary.claim,
-            columns: summary.columns,
-            ..scan.into_summary(declared, IdType::String, summary.weighted, summary.lines)
-        };
-        Ok((Box::new(spool), seen))
+        let seen = summarized(files, scan, summary, declared, Signs::default())?;
+        Ok((Box::new(spool), ScanSummary { id_type: IdType::String, ..seen }))
     }
 
     /// Reads a stream with string ids.
@@ -138,16 +122,8 @@ impl Reader<'_> {
         }
         interner.add_vertices(&batch, &mut buffers)?;
         let (spool, names) = self.rank(interner, &scan, bytes)?;
-        let rejections = stream.rejections();
-        let rejected = rejections.iter().map(|rejection| rejection.count).sum();
-        let claim = self.claim_of(stream, rejected)?;
         let declared = self.settle(&scan, 0..names, None)?;
-        let seen = scan.into_summary(declared, IdType::String, stream.weighted(), 0);
-        let (lines, undirected) = (seen.edges + rejected, stream.undirected());
-        let (inputs, columns) = (stream.inputs(), stream.columns());
-        let seen =
-            ScanSummary { undirected, rejected, rejections, lines, inputs, columns, claim, ..seen };
-        Ok((Box::new(spool), seen))
+        Ok((Box::new(spool), self.summary_of_stream(stream, scan, declared)?))
     }
 
     /// Writes the names and counts the edges by rank; returns the edges and the number of names.
@@ -161,10 +137,7 @@ impl Reader<'_> {
         let (runs, locals, generations) = interner.finish()?;
         // Tables grow in small allocations; freed, these would stay with the process.
         release_free_memory();
-        job.begin("sort names", runs.names());
-        let mut file = NameWriter::create(self.folder, job.traffic())?;
-        let tables = runs.merge(self.folder, bytes, self.resources, |name| file.push(name))?;
-        file.finish()?;
+        let tables = self.write_names(runs, bytes)?;
         let spool = Spool::new(self.folder, job)?;
         job.begin("rank edges", locals.parts() as u64);
         for (run, generation) in generations.iter().enumerate() {
@@ -186,6 +159,18 @@ impl Reader<'_> {
         }
         release_free_memory();
         Ok((spool.into_source(), tables.names))
+    }
+}
+
+impl Reader<'_> {
+    /// Merges the runs of all generations, and writes the names.
+    pub(super) fn write_names(&self, runs: Runs, bytes: u64) -> Result<RankTables> {
+        let job = &self.resources.job;
+        job.begin("sort names", runs.names());
+        let mut file = NameWriter::create(self.folder, job.traffic())?;
+        let tables = runs.merge(self.folder, bytes, self.resources, |name| file.push(name))?;
+        file.finish()?;
+        Ok(tables)
     }
 }
 

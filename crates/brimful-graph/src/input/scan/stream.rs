@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::{Declared, InputScan, Reader, Reading, ScanSummary, listed_in};
 use crate::edges::{EdgeBatch, Spool};
 use crate::error::Result;
+use crate::ids::external::IdType;
 use crate::input::formats::parser::VertexClaim;
 use crate::input::pump::pump;
 use crate::input::stream::EdgeStream;
@@ -57,7 +58,7 @@ impl Reader<'_> {
         Ok((Box::new(spool.into_source()), self.summary_of_stream(stream, scan, declared)?))
     }
 
-    /// The summary of a stream with integer ids that has ended.
+    /// The summary of a stream that has ended.
     pub(super) fn summary_of_stream(
         &self,
         stream: &dyn EdgeStream,
@@ -68,8 +69,8 @@ impl Reader<'_> {
         let rejections = stream.rejections();
         let rejected = rejections.iter().map(|rejection| rejection.count).sum();
         let claim = self.claim_of(stream, rejected)?;
-        let seen =
-            scan.into_summary(declared, stream.id_type()?, stream.weighted(), edges + rejected);
+        let id_type = if stream.has_names() { IdType::String } else { stream.id_type()? };
+        let seen = scan.into_summary(declared, id_type, stream.weighted(), edges + rejected);
         let (undirected, inputs, columns) =
             (stream.undirected(), stream.inputs(), stream.columns());
         Ok(ScanSummary { undirected, rejected, rejections, inputs, columns, claim, ..seen })

@@ -12,7 +12,7 @@ use brimful_store::huge::HugeArray;
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::Result;
-use crate::message::{Message, put, take};
+use crate::message::{Message, put, records_of, take};
 use crate::order::bitmap::{IdBitmap, PAGE_IDS, PAGES, Page};
 use crate::order::classes::{ISOLATED, InInternalOrder, RUNS, Tally, run_of};
 
@@ -240,7 +240,7 @@ pub(crate) struct RankTable<'a> {
 impl<'a> RankTable<'a> {
     /// The table with these bytes.
     pub(crate) fn of([slots, lines]: [&'a [u8]; 2]) -> Self {
-        Self { slots: in_place(slots), lines: in_place(lines) }
+        Self { slots: records_of(slots), lines: records_of(lines) }
     }
 
     /// The bytes of the table.
@@ -265,14 +265,6 @@ impl<'a> RankTable<'a> {
                 .zip(lines)
                 .all(|(id, line)| line.internal(*id).map(|internal| *id = internal).is_some())
         })
-    }
-}
-
-/// Bytes as records: a copy if the bytes are not where records may be, as those of small messages.
-fn in_place<T: Pod>(bytes: &[u8]) -> Cow<'_, [T]> {
-    match bytemuck::try_cast_slice(bytes) {
-        Ok(records) => Cow::Borrowed(records),
-        Err(_) => Cow::Owned(bytemuck::pod_collect_to_vec(bytes)),
     }
 }
 
