@@ -186,7 +186,7 @@ class ProgramError(BrimfulError):
     ...     def signal(self, source, target, weight):
     ...         return None
     ...     def collect(self, vertex, signals):
-    ...         return None
+    ...         return vertex.state
     >>> with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
     ...     try:
     ...         bf.run(graph, Wrong())
