@@ -73,10 +73,10 @@ class EventLog:
 def _refuse_other_files(path: str, output: str | None) -> None:
     """Refuse a file that is not a log."""
     from brimful.io.formats import refuse_in_graph
-    from brimful.io.output import require_folder
+    from brimful.io.regular import folder_around
 
     refuse_in_graph(path)
-    require_folder(path)
+    folder_around(path, "write")
     if output is not None and os.path.realpath(path) == os.path.realpath(output):
         raise UsageError(f"{path} is both the output and the log; name two files")
     # Pipes and devices are not read; opening the log refuses a file that cannot be read.

@@ -23,7 +23,7 @@ from brimful.errors import UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget
-from brimful.wording import counted
+from brimful.wording import counted, shortened
 
 
 class Box(Collection[_native.RecordBox]):
@@ -55,7 +55,10 @@ class Box(Collection[_native.RecordBox]):
             InputError: The box was made with another dtype.
             StoreIoError: Another process has the box open.
         """
-        self._dtype = np.dtype(dtype)
+        try:
+            self._dtype = np.dtype(dtype)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{shortened(dtype)} is no dtype of NumPy: {error}") from error
         if self._dtype.hasobject or self._dtype.itemsize == 0:
             raise UsageError(
                 f"records of {self._dtype} have no fixed size; use brimful.Bag for objects"
@@ -108,6 +111,11 @@ class Box(Collection[_native.RecordBox]):
 
     def _converted(self, records: numpy.typing.ArrayLike) -> numpy.typing.NDArray[Any]:
         """Return records as this dtype; only the precision of a float may be lost."""
+        if isinstance(records, Iterator):
+            raise UsageError(
+                f"records must be an array or a list, not {type(records).__name__}; "
+                "numpy.fromiter makes an array"
+            )
         try:
             return _cast(records, self._dtype)
         except (TypeError, ValueError, OverflowError) as error:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import operator
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, cast
 
 from brimful.errors import RecordIdError, UsageError
 from brimful.io.formats import refuse_folder_in_graph
+from brimful.io.regular import folder_around
 from brimful.options.checks import given_path
 from brimful.options.described import COLLECTION, described
-from brimful.wording import did_you_mean, shortened
+from brimful.wording import counted, did_you_mean, shortened
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -41,18 +43,23 @@ def folder_of(path: str | os.PathLike[str]) -> str:
 
     Raises:
         UsageError: The folder is a graph directory, or inside one.
+        StoreIoError: There is no folder around it.
     """
     folder = given_path(path)
     refuse_folder_in_graph(folder)
+    folder_around(folder, "create")
     return folder
 
 
-class Collection(Generic[N]):
+class Collection(ABC, Generic[N]):
     """A collection in a folder of its own: a context manager that syncs on leaving.
 
     Changes that were not synced when the process ends are lost as a whole: the collection is then
     as it was at the last `sync`.
     """
+
+    #: The noun for the items that `len` counts.
+    _noun = "key"
 
     def __init__(self, native: N, path: str | os.PathLike[str]) -> None:
         """Wrap a native collection."""
@@ -143,6 +150,15 @@ class Collection(Generic[N]):
             self.close()
         else:
             self.__native = None
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of items."""
+
+    def __repr__(self) -> str:
+        """Return path and length."""
+        length = "closed" if self.closed else counted(len(self), self._noun)
+        return f"{type(self).__name__}({self._path!r}): {length}"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse to be copied or pickled: two objects cannot share one folder."""

@@ -37,6 +37,8 @@ class Lists(Collection[_native.DiskLists]):
     (True, False)
     """
 
+    _noun = "list"
+
     @described(COLLECTION, "usage", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], count: int, *, budget: Budget = None) -> None:
         """Open the lists at `path`, or make them.

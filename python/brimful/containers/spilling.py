@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
+from itertools import islice
 from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from brimful.containers.collection import whole
 from brimful.errors import UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget
-from brimful.wording import counted
+from brimful.wording import counted, shortened
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -98,7 +99,7 @@ class SpillingDict(dict[K, V]):
             UsageError: The cache is closed.
         """
         if self._bag is None:
-            raise UsageError("the cache is closed")
+            raise UsageError("the cache is closed; make another one")
         return self._bag
 
     @property
@@ -108,6 +109,8 @@ class SpillingDict(dict[K, V]):
 
     def __repr__(self) -> str:
         """Return limit and length."""
+        if self._bag is None:
+            return f"SpillingDict(limit={self._limit}): closed"
         return (
             f"SpillingDict(limit={self._limit}): {counted(len(self), 'key')}, "
             f"{self.live:,} of them live"
@@ -115,39 +118,58 @@ class SpillingDict(dict[K, V]):
 
     def __setitem__(self, key: K, value: V) -> None:
         """Store a value."""
+        bag = self.bag  # Refuses a closed cache.
         for place in (self._spilled, self._clean):
             if (record := place.pop(key, None)) is not None:
                 self._unused.append(record)
         super().__setitem__(key, value)
         if super().__len__() > self._limit:
-            self._spill()
+            self._spill(bag)
 
     def __missing__(self, key: K) -> V:
         """Fetch a spilled value."""
+        bag = self.bag
         record = self._spilled.get(key)
         if record is None:
             raise KeyError(key)
-        value: V = self.bag[record]
+        value: V = bag[record]
         del self._spilled[key]
         self._clean[key] = record
         super().__setitem__(key, value)
         if super().__len__() > self._limit:
-            self._spill()
+            self._spill(bag)
         return value
 
-    def _spill(self) -> None:
-        """Spill the oldest values, some in advance; on failure none are moved."""
+    def _spill(self, bag: Bag) -> None:
+        """Spill the oldest values, some in advance; on failure none are moved.
+
+        Raises:
+            UsageError: The serializer cannot write a value.
+        """
         excess = super().__len__() - self._limit
         count = min(excess + min(self._limit // 64, 1024), super().__len__() - 1)
         iterator = super().__iter__()
         keys = [next(iterator) for _ in range(count)]
         dirty = [key for key in keys if key not in self._clean]
-        values = [super(SpillingDict, self).__getitem__(key) for key in dirty]
-        kept = max(len(self._unused) - len(values), 0)
+        kept = max(len(self._unused) - len(dirty), 0)
         records = self._unused[kept:]
-        self.bag.store_batch(np.array(records, np.uint64), values[: len(records)])
-        first = self.bag.extend(values[len(records) :])
-        records += range(first, first + len(values) - len(records))
+        written: K | None = None
+
+        def values() -> Iterator[V]:
+            nonlocal written
+            for written in dirty:
+                yield super(SpillingDict, self).__getitem__(written)
+
+        stream = values()
+        try:
+            bag.store_batch(np.array(records, np.uint64), islice(stream, len(records)))
+            first = bag.extend(stream)
+        except UsageError as error:
+            raise UsageError(
+                f"the value of the key {shortened(written)} cannot be spilled: {error}; remove it, "
+                "or assign another value"
+            ) from error.__cause__
+        records += range(first, first + len(dirty) - len(records))
         del self._unused[kept:]
         self._spilled.update(zip(dirty, records, strict=True))
         for key in keys:
@@ -306,6 +328,7 @@ class SpillingDict(dict[K, V]):
         >>> len(cache)
         0
         """
+        _ = self.bag  # Refuses a closed cache.
         for place in (self._spilled, self._clean):
             self._unused += place.values()
             place.clear()

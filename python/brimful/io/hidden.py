@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 
 from brimful.errors import StoreIoError, UsageError
+from brimful.io.regular import folder_around
 
 #: Prefix of the hidden folder.
 _HIDDEN = ".brimful-import-"
@@ -29,9 +30,7 @@ def whole_graph(out: str, *, replace: bool = False) -> Iterator[str]:
 
     if not replace:
         _refuse_existing(out)
-    parent = os.path.dirname(os.path.abspath(out))
-    if not os.path.isdir(parent):
-        raise StoreIoError(f"cannot create {out}: there is no folder {parent}; create it first", 2)
+    parent = folder_around(out, "create")
     folder = _native.TemporaryFolder(parent, _HIDDEN)
     try:
         place = os.path.join(folder.path, os.path.basename(os.path.abspath(out)))

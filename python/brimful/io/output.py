@@ -21,7 +21,7 @@ from brimful.io.formats import (
     refuse_in_graph,
     result_format,
 )
-from brimful.io.regular import is_special
+from brimful.io.regular import folder_around, is_special
 from brimful.io.remote import refuse_remote_output
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
@@ -50,17 +50,6 @@ class Exported:
         return [f"{path} does not hold {' and '.join(self.lost)}"] if self.lost else []
 
 
-def require_folder(path: str) -> None:
-    """Refuse a file whose folder is missing.
-
-    Raises:
-        StoreIoError: There is no such folder.
-    """
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise StoreIoError(f"cannot write {path}: there is no folder {folder}; create it first", 2)
-
-
 def check_output(path: str, *, overwrite: bool) -> None:
     """Refuse an output that could not be written, before the work whose result it holds.
 
@@ -84,7 +73,7 @@ def check_output(path: str, *, overwrite: bool) -> None:
     refuse_in_graph(path)
     if os.path.lexists(path) and not overwrite:
         raise UsageError(f"{path} already exists; remove it, or give --overwrite")
-    require_folder(path)
+    folder_around(path, "write")
     _native.PartialFile(path, overwrite=overwrite).close()
 
 

@@ -1,0 +1,84 @@
+"""How collections show themselves, and the remedies in their refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import brimful as bf
+
+
+def test_a_collection_shows_its_path_and_length(tmp_path: Path) -> None:
+    def path(name: str) -> str:
+        return str(tmp_path / name)
+
+    counter = bf.FrequencyCounter(path("counter"))
+    counter.add_many([3, 3, 5])
+    words = bf.Map(path("words"))
+    words["one"] = "1"
+    members, maybe = bf.MembershipSet(path("members")), bf.BloomFilter(path("maybe"), 10)
+    shown_as: list[tuple[Any, str]] = [
+        (counter, f"FrequencyCounter({path('counter')!r}): 2 keys"),
+        (words, f"Map({path('words')!r}): 1 key"),
+        (members, f"MembershipSet({path('members')!r}): 0 keys"),
+        (maybe, f"BloomFilter({path('maybe')!r}): 0 keys"),
+        (bf.Lists(path("lists"), 3), f"Lists({path('lists')!r}): 3 lists"),
+    ]
+    for each, shown in shown_as:
+        assert repr(each) == shown
+        each.close()
+        assert repr(each) == shown.partition(": ")[0] + ": closed"
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(bf.StoreIoError, match=f"there is no folder {tmp_path}/no; create it first"):
+        bf.Box(tmp_path / "no" / "box", "i8")
+
+
+@pytest.mark.parametrize("dtype", ["x9", {"rank": "f8"}])
+def test_a_dtype_that_numpy_does_not_know_is_refused(tmp_path: Path, dtype: Any) -> None:
+    with pytest.raises(bf.UsageError, match="is no dtype of NumPy"):
+        bf.Box(tmp_path / "box", dtype)
+
+
+def test_a_box_names_the_remedy_for_an_iterator(tmp_path: Path) -> None:
+    numbers = (number for number in range(3))
+    with bf.Box(tmp_path / "box", "i8") as box:
+        with pytest.raises(bf.UsageError, match=r"not generator; numpy.fromiter makes an array"):
+            box.extend(numbers)  # type: ignore[arg-type]
+        box.extend(np.fromiter(numbers, "i8"))
+        assert box[:].tolist() == [0, 1, 2]
+
+
+def test_a_closed_cache_refuses_keys() -> None:
+    cache: bf.SpillingDict[int, str] = bf.SpillingDict(limit=2)
+    cache.update(enumerate("abc"))
+    cache.close()
+    for use in (
+        lambda: cache[0],
+        lambda: cache.get(0),
+        lambda: cache.setdefault(0, "a"),
+        lambda: cache.update({0: "a"}),
+        lambda: cache.pop(0, None),
+        cache.clear,
+    ):
+        with pytest.raises(bf.UsageError, match="the cache is closed; make another one"):
+            use()
+    assert (len(cache), repr(cache)) == (0, "SpillingDict(limit=2): closed")
+
+
+def test_a_value_that_cannot_be_spilled_is_named_by_its_key() -> None:
+    cache: bf.SpillingDict[str, Any] = bf.SpillingDict(limit=2)
+    cache.update({"good": 1, "bad": lambda: 0})
+    cache["a"] = 2
+    with pytest.raises(
+        bf.UsageError, match=r"value of the key bad cannot be spilled: .*pickle"
+    ) as error:
+        cache["b"] = 3
+    assert str(error.value).endswith("; remove it, or assign another value")
+    cache["bad"] = 4
+    assert dict(cache.items()) == {"good": 1, "bad": 4, "a": 2, "b": 3}
+    cache.close()
