@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+import operator
 import os
 import pickle
 import random
@@ -364,6 +365,15 @@ def test_a_view_is_the_graph(kind: type[Any], weighted: bool) -> None:
             view["nobody"]
         with pytest.raises(nx.NetworkXError, match="Frozen"):
             view.add_edge(4, 6)
+        for attributes in (view.nodes[4], next(iter(view.edges(data=True)))[-1]):
+            assert type(copy.deepcopy(attributes)) is dict
+            for change in (
+                lambda own: own.update(seen=True),
+                lambda own: own.pop("weight", None),
+                lambda own: operator.setitem(own, "seen", True),
+            ):
+                with pytest.raises(nx.NetworkXError, match="no attributes of your own"):
+                    change(attributes)
         part = view.subgraph([4, 6, 8])
         assert nx.utils.graphs_equal(part.copy(), oracle.subgraph([4, 6, 8]).copy())
 
@@ -585,6 +595,8 @@ def test_neither_package_loads_the_other() -> None:
         lambda graph, **on: nx.shortest_path(graph, 77, 1, **on),
         lambda graph, **on: nx.has_path(graph, 0, 99, **on),
         lambda graph, **on: nx.number_of_walks(nx.Graph(), 2, **on),
+        lambda graph, **on: nx.descendants(graph, 99, **on),
+        lambda graph, **on: nx.descendants(nx.DiGraph(graph), 99, **on),
     ],
 )
 def test_errors_say_what_networkx_says(call: Any) -> None:

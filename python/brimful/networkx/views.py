@@ -2,8 +2,8 @@
 
 It is a graph of one of NetworkX's own classes, frozen, as `networkx.subgraph_view` makes them:
 mappings take the place of its dictionaries. So NetworkX's own code runs on it, with the views
-`nodes`, `edges`, `adj` and `degree`. Only the caches of the look-ups are kept. Attributes are new
-dictionaries in each call: changing them changes nothing.
+`nodes`, `edges`, `adj` and `degree`. Only the caches of the look-ups are kept. Attributes are made
+anew in each call, and therefore refuse changes, which would be lost.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, Mapping
 from functools import cached_property, partial
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import networkx as nx
 
@@ -61,6 +61,22 @@ def _number_of_edges(graph: Any, u: Any = None, v: Any = None) -> int:
     return graph.__brimful__.graph.edges if len(graph) else 0
 
 
+class _Attributes(dict[Any, Any]):
+    """The attributes of a node or an edge, which cannot be changed; a copy is a plain `dict`."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise nx.NetworkXError(
+            "a view of a brimful graph has no attributes of your own; copy() makes a graph in "
+            "memory that has"
+        )
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    update = setdefault = pop = popitem = clear = _refuse
+
+    def __reduce__(self) -> tuple[type[dict[Any, Any]], tuple[dict[Any, Any]]]:
+        return dict, (dict(self),)
+
+
 class _OfNodes(Mapping[Any, _Value]):
     """A mapping whose keys are the nodes."""
 
@@ -82,7 +98,7 @@ class _Nodes(_OfNodes[dict[str, Any]]):
 
     def __getitem__(self, node: Any) -> dict[str, Any]:
         self._operand.vertex(node)
-        return {}
+        return _Attributes()
 
 
 class _Adjacency(_OfNodes["_Neighbors"]):
@@ -151,8 +167,9 @@ class _Neighbors(Mapping[Any, dict[Any, Any]]):
 
     def _attributes(self, weights: tuple[float, ...]) -> dict[Any, Any]:
         if not weights:
-            return {}
-        return {self._operand.weight: int(weights[0]) if self._operand.whole else weights[0]}
+            return _Attributes()
+        weight = int(weights[0]) if self._operand.whole else weights[0]
+        return _Attributes({self._operand.weight: weight})
 
     def __getitem__(self, node: Any) -> dict[Any, Any]:
         return self._edges[node]

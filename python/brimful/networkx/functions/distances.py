@@ -136,6 +136,7 @@ def descendants(G: Any, source: Any) -> Set[Any]:
     """Return the nodes that a node reaches, without itself."""
     graph = operand(G)
     if source not in graph:
-        raise nx.NetworkXError(f"The node {source} is not in the digraph.")
+        kind = "digraph" if G.is_directed() else "graph"
+        raise nx.NetworkXError(f"The node {source} is not in the {kind}.")
     result, read = distances(graph, [source], None, None)
     return graph.nodes_with(result, lambda vertex, distance: read(vertex, distance) or None)
