@@ -301,6 +301,12 @@ def test_wrong_arguments_of_algorithms(
             assert_refused_or_done(lambda: function(graph, value))  # noqa: B023
 
 
+@pytest.mark.parametrize("pairs", [[(1, 2), (2, 3)], {"source": [1], "target": [2]}])
+def test_pairs_are_not_read_without_a_table(pairs: Any) -> None:
+    with pytest.raises(bf.UsageError, match=r"pairs become a table by pandas\.DataFrame\(pairs"):
+        bf.read(pairs)
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -429,6 +429,13 @@ def test_rows_are_looked_at(saved_rows: Path, algorithm: str, suffix: str) -> No
         bf.SavedResult(path)
 
 
+def test_a_graph_is_no_result(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("1 2\n")
+    graph = tmp_path / "g.brimful"
+    succeed("import", tmp_path / "in.txt", graph, "--quiet")
+    assert "g.brimful is a graph, not a result" in refuse(INPUT, "top", graph)
+
+
 def test_rows_are_compared_by_their_keys(saved_rows: Path, tmp_path: Path) -> None:
     """Some rows are left out, one is added, all are in another order, and three values differ."""
     table = pq.read_table(saved_rows / "similarity.parquet")

@@ -221,6 +221,9 @@ def test_states_that_do_not_fit_their_fields_are_refused(graph: bf.Graph) -> Non
     class Plain(Hops):
         state_type = np.dtype("f8")
 
+    class Mapped(Hops):
+        state_type: Any = {"length": "f8"}  # noqa: RUF012
+
     class Unsigned(Hops):
         state_type = np.dtype([("id", "u8")])
 
@@ -236,6 +239,7 @@ def test_states_that_do_not_fit_their_fields_are_refused(graph: bf.Graph) -> Non
     refused(graph, Large(1), "a state has 72 bytes, and a program on shards at most 64")
     for way in ("shards", "store"):
         refused(graph, Plain(1), "state_type must be a structured type of NumPy", on=way)
+        refused(graph, Mapped(1), "state_type must be a structured type of NumPy: ", on=way)
         refused(graph, Unsigned(1), "the field id of state_type has the type uint64", on=way)
     for program in (Floats(1), Short(1), Number(1)):
         with pytest.raises(bf.ProgramError):

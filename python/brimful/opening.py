@@ -113,9 +113,11 @@ def read(
     ):
         paths = [os.fspath(item) for item in source_data]
     else:
+        listed = " of other objects" if isinstance(source_data, (list, tuple)) else ""
         raise UsageError(
             "brimful.read takes a path, a list of paths, a table with __arrow_c_stream__, or a "
-            f"graph of NetworkX, igraph or SciPy, not {type(source_data).__name__}"
+            f"graph of NetworkX, igraph or SciPy, not {type(source_data).__name__}{listed}; pairs "
+            'become a table by pandas.DataFrame(pairs, columns=["source", "target"])'
         )
     if not paths:
         raise UsageError("the list of files is empty; name at least one")

@@ -61,7 +61,7 @@ class Record:
 
         try:
             kinds = np.dtype(dtype)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise UsageError(f"state_type must be a structured type of NumPy: {error}") from error
         if not kinds.names:
             raise UsageError(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.catalog import algorithms
 from brimful.errors import InputError, NotFoundError, UsageError
-from brimful.io.formats import RESULT_SUFFIXES, result_format
+from brimful.io.formats import GRAPH_SUFFIX, RESULT_SUFFIXES, result_format
 from brimful.io.regular import refuse_special
 from brimful.tables.arrow import batch_bytes
 from brimful.tables.csv_file import CsvFile
@@ -262,6 +262,8 @@ def _files(path: str) -> list[str]:
     if not os.path.isdir(path):
         refuse_special(path, "a result")
         return [path]
+    if path.rstrip("/" + os.sep).endswith(GRAPH_SUFFIX):
+        raise InputError(f"{path} is a graph, not a result; 'brimful run' writes one with -o")
     with os.scandir(path) as entries:
         names = sorted(entry.name for entry in entries if not entry.name.startswith((".", "_")))
     kinds = {os.path.splitext(name.lower())[1] for name in names}
