@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import shutil
@@ -34,6 +35,23 @@ def test_imported_once_and_kept(tmp_path: Path) -> None:
     with bf.read(source) as graph:
         assert graph.edges == 2
     assert inode(kept) == made
+
+
+def test_columns_that_nobody_chose_are_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text("source,target,amount\n1,2,0.5\n")
+    said = succeed("run", "pagerank", source).err
+    assert "columns ignored: amount; --weight of an import takes one as weights\n" in said
+    assert "ignored" not in succeed("run", "pagerank", source).err
+    with caplog.at_level(logging.WARNING, logger="brimful"):
+        for options, count in (({"weight": "amount"}, 0), ({"ignore_extra": True}, 0), ({}, 1)):
+            caplog.clear()
+            bf.read(source, **options).close()  # type: ignore[arg-type]
+            assert (
+                sum("columns ignored: amount; weight=" in one for one in caplog.messages) == count
+            )
 
 
 @pytest.mark.parametrize("change", ["grown", "same size", "touched"])

@@ -21,7 +21,7 @@ from brimful.io.ingest import import_paths
 from brimful.io.inputs import check_input_file
 from brimful.io.remote import is_remote
 from brimful.io.remote_graph import is_remote_graph, local_copy
-from brimful.io.summary import left_out_sentences
+from brimful.io.summary import ignored_sentences, left_out_sentences
 from brimful.options.imports import ImportOptions
 from brimful.resources import Resources
 from brimful.wording import did_you_mean
@@ -145,7 +145,8 @@ def _import_kept(
     notify(f"importing {path} " + (f"as {kept}" if is_new else f"again: {difference}"))
     origin = json.dumps(wanted, sort_keys=True)
     figures = import_paths([path], kept, options, resources, origin=origin, replace=not is_new)
-    for sentence in left_out_sentences(figures):
+    columns = figures["columns"]
+    for sentence in [*left_out_sentences(figures), *ignored_sentences(columns, options)]:
         notify(sentence)
 
 

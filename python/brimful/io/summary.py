@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brimful.io.formats import GRAPH_SUFFIX
@@ -45,12 +45,8 @@ def columns_sentence(columns: dict[str, Any] | None) -> str | None:
         parts.append(f"weight {columns['weight']}")
     if "edge_columns" in columns:
         parts.append("kept with edges " + ", ".join(columns["edge_columns"]))
-    ignored = columns["ignored"]
-    if ignored:
-        more = (
-            f" and {len(ignored) - _SHOWN_COLUMNS:,} more" if len(ignored) > _SHOWN_COLUMNS else ""
-        )
-        parts.append("ignored " + ", ".join(ignored[:_SHOWN_COLUMNS]) + more)
+    if columns["ignored"]:
+        parts.append("ignored " + _ignored(columns["ignored"]))
     if columns["header"] is not None:
         parts.append("a header" if columns["header"] else "no header")
     if columns["delimiter"] is not None:
@@ -58,6 +54,19 @@ def columns_sentence(columns: dict[str, Any] | None) -> str | None:
             f"delimiter {'tab' if columns['delimiter'] == chr(9) else columns['delimiter']}"
         )
     return "columns: " + "; ".join(parts)
+
+
+def ignored_sentences(columns: dict[str, Any] | None, options: Mapping[str, Any]) -> list[str]:
+    """Return the sentence about columns that an import ignored, and that no option is about."""
+    ignored = columns["ignored"] if columns is not None else []
+    if not ignored or options["weight"] is not None or options["ignore_extra"]:
+        return []
+    return [f"columns ignored: {_ignored(ignored)}; --weight of an import takes one as weights"]
+
+
+def _ignored(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN_COLUMNS:,} more" if len(names) > _SHOWN_COLUMNS else ""
+    return ", ".join(names[:_SHOWN_COLUMNS]) + more
 
 
 def all_left_out(figures: dict[str, Any]) -> list[dict[str, Any]]:
