@@ -376,6 +376,9 @@ def test_a_trace_has_every_call_for_a_vertex() -> None:
         assert bf.run(graph, Stamped()).trace is None
         with pytest.raises(bf.NotFoundError, match="no vertex 9"):
             bf.run(graph, Stamped(), trace=[9])
+        for wrong in (2, "2"):
+            with pytest.raises(bf.UsageError, match="trace must be a sequence of ids, not 2"):
+                bf.run(graph, Stamped(), trace=wrong)  # type: ignore[call-overload]
         with pytest.raises(bf.UsageError, match="trace= is for interpreted programs"):
             bf.run(graph, Stamped(), trace=[2], compile="numba")
 

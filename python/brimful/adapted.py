@@ -201,8 +201,8 @@ def check_number(state: Any) -> None:
     """
     if not isinstance(state, Real):
         raise TypeError(
-            f"tolerance needs states that are numbers, and a state is {shortened(state)}; leave "
-            "tolerance= out"
+            f"tolerance needs states that are numbers, and a state is {shortened(state)} of type "
+            f"{type(state).__name__}; leave tolerance= out"
         )
 
 

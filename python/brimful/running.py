@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Unpack, overload
 
 import brimful
@@ -31,6 +31,7 @@ from brimful.reporting import shows_progress
 from brimful.result import run_divided
 from brimful.states import States
 from brimful.tracing import Trace
+from brimful.wording import shortened
 
 #: Initial states of a run on a kept store: computed again, or those of the last run.
 Start = Literal["initial", "kept"]
@@ -200,6 +201,8 @@ def run(
     check_program(program)
     _check_choice("on", on, ("shards", "store"))
     _check_choice("compile", compile, ("auto", "numba", "numpy", "never"))
+    if isinstance(trace, str | bytes) or not isinstance(trace, Iterable):
+        raise UsageError(f"trace must be a sequence of ids, not {shortened(trace)}")
     followed = [vertex_id(vertex) for vertex in trace]
     chosen = checked(ProgramOptions, options, "run", ("serializer", "store", "keep"))
     calls = {
