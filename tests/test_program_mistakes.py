@@ -126,6 +126,8 @@ def test_names_that_are_nearly_right_are_reported(
     class SlipsOfPregel(Halting):
         aggregator: ClassVar = {"changed": bf.Aggregator("sum", 0)}
 
+        combiner = "min"
+
         def mastr_compute(self, master: bf.Master) -> None:
             master.halt()
 
@@ -136,6 +138,7 @@ def test_names_that_are_nearly_right_are_reported(
         "Slips.delivry has no meaning to a run; did you mean 'delivery'?",
         "Slips.signal_scor has no meaning to a run; did you mean 'signal_score'?",
         "SlipsOfPregel.aggregator has no meaning to a run; did you mean 'aggregators'?",
+        "SlipsOfPregel.combiner is for a bf.Program, and has no meaning here",
         "SlipsOfPregel.mastr_compute has no meaning to a run; did you mean 'master_compute'?",
     ]
 

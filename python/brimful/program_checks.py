@@ -27,7 +27,7 @@ _SIMILAR = 0.85
 
 
 def check_program(program: object) -> None:
-    """Refuse an object that is no program, and a class with a mistake; warn of likely misspellings.
+    """Refuse an object that is no program, and a class with a mistake; warn of likely slips.
 
     Raises:
         UsageError: It is something else, a Pregel program with `state_type`, or a method is a
@@ -48,8 +48,7 @@ def check_program(program: object) -> None:
     for one, method in inspect.getmembers(type(program), inspect.isfunction):
         if hasattr(base, one) and method is not getattr(base, one):
             _check_method(f"{name}.{one}", method, is_valued=one in _VALUED)
-    for own, meant in _misspelled(type(program), base):
-        warn(f"{name}.{own} has no meaning to a run; did you mean '{meant}'?")
+    warn(*(f"{name}.{slip}" for slip in _slips(type(program), base)))
 
 
 def _remedy(given: object) -> str:
@@ -90,11 +89,15 @@ def _returns_value(method: FunctionType) -> bool:
     return any(found) or not found
 
 
-def _misspelled(kind: type, base: type) -> Iterator[tuple[str, str]]:
-    """Yield names in a class that are nearly those of methods or attributes which it lacks."""
+def _slips(kind: type, base: type) -> Iterator[str]:
+    """Yield a sentence for each name in a class that is nearly one of `base`, or of the other."""
+    other = Pregel if base is Program else Program
     for own in (vars(one) for one in kind.__mro__ if one not in base.__mro__):
         for name, value in own.items():
             if name.startswith("_") or hasattr(base, name):
+                continue
+            if hasattr(other, name) and name not in other.__abstractmethods__:
+                yield f"{name} is for a bf.{other.__name__}, and has no meaning here"
                 continue
             lacking = [
                 known
@@ -104,4 +107,4 @@ def _misspelled(kind: type, base: type) -> Iterator[tuple[str, str]]:
                 and inspect.isfunction(default) == inspect.isfunction(value)
             ]
             for close in get_close_matches(name, lacking, n=1, cutoff=_SIMILAR):
-                yield name, close
+                yield f"{name} has no meaning to a run; did you mean '{close}'?"
