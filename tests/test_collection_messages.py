@@ -54,9 +54,9 @@ def test_a_box_names_the_remedy_for_an_iterator(tmp_path: Path) -> None:
 
 
 def test_a_closed_cache_refuses_keys() -> None:
-    cache: bf.SpillingDict[int, str] = bf.SpillingDict(limit=2)
-    cache.update(enumerate("abc"))
-    cache.close()
+    cache: bf.SpillingDict[int, str]
+    with bf.SpillingDict(limit=2) as cache:
+        cache.update(enumerate("abc"))
     for use in (
         lambda: cache[0],
         lambda: cache.get(0),

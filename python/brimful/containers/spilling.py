@@ -47,8 +47,8 @@ class SpillingDict(dict[K, V]):
     for `__getitem__` in any subclass. The oldest values are spilled first, regardless of their use;
     a spilled value that is read becomes the youngest. Assign values to change them: a change in
     place may be lost. `len`, `in` and iteration count spilled keys too. It is a cache: it begins
-    empty, and its folder is removed with it. `copy` and `|` make a cache with a folder of its
-    own; it cannot be pickled or copied deeply.
+    empty, and its folder is removed with it, or by `close` and at the end of a `with`. `copy` and
+    `|` make a cache with a folder of its own; it cannot be pickled or copied deeply.
 
     >>> import brimful as bf
     >>> cache = bf.SpillingDict(limit=2, budget="64M")
@@ -443,6 +443,14 @@ class SpillingDict(dict[K, V]):
             self._spilled.clear()
             self._clean.clear()
             self._folder.close()
+
+    def __enter__(self) -> Self:
+        """Return the cache."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the cache."""
+        self.close()
 
     def __del__(self) -> None:
         """Remove the folder."""
