@@ -192,7 +192,9 @@ def _field(name: str, kind: Any) -> Field:
     code = kind.str.lstrip("<|=")
     if code not in _KINDS:
         names = ", ".join(np.dtype(code).name for code in _KINDS)
-        raise UsageError(f"the field {name} of state_type has the type {kind}; choose of {names}")
+        raise UsageError(
+            f"the field {name} of state_type has the type {kind}; choose one of {names}"
+        )
     if kind.kind in "iu":
         bounds = np.iinfo(kind)
         return Field(name, code, _KINDS[code][0], int(bounds.min), int(bounds.max))

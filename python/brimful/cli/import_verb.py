@@ -92,7 +92,7 @@ def act(options: argparse.Namespace) -> None:
             progress.announce(
                 announced(foreseen)
                 if foreseen
-                else "no forecast: the size of the input is not known before it is read"
+                else "no forecast: the size of the graph is not known before its input is read"
             )
         if foreseen:
             require_disk(options.out, foreseen)
@@ -117,7 +117,7 @@ def act(options: argparse.Namespace) -> None:
 def forecast_of(
     inputs: list[str], options: ImportOptions, resources: Resources
 ) -> dict[str, Any] | None:
-    """Return the forecast of the import; None if the size of the input is unknown."""
+    """Return the forecast of the import; None if the size of the graph is unknown."""
     from brimful.io.sampling import sizes_of_inputs
     from brimful.planning import forecast_import
 
