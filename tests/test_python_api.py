@@ -55,6 +55,12 @@ def test_unknown_vertices(table: pa.Table, vertex: object) -> None:
             assert "vertex" in str(refusal.value) and not str(refusal.value).startswith("'")
 
 
+@pytest.mark.parametrize("path", ["web.brimful", Path("web.brimful")])
+def test_a_graph_is_not_made_from_a_path(path: Any) -> None:
+    with pytest.raises(bf.UsageError, match=r"open a graph with Graph\.open\('web\.brimful'\)"):
+        bf.Graph(path)
+
+
 def test_temporary_graphs_are_removed(table: pa.Table) -> None:
     graph = bf.Graph.from_arrow(table)
     path = graph.path

@@ -69,7 +69,15 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
             native: The native graph.
             budget: Default budget of algorithms on it, in bytes; None: auto.
             temporary: Directory that belongs to this object and is removed with it; None: nothing.
+
+        Raises:
+            UsageError: `native` is a path.
         """
+        if isinstance(native, str | os.PathLike):
+            raise UsageError(
+                f"a Graph is not made from a path: open a graph with Graph.open({str(native)!r}), "
+                "or import edges with brimful.read"
+            )
         self._native: _native.Graph | None = native
         self._path = native.path
         # The working directory may be another one when the graph is pickled.
