@@ -243,6 +243,9 @@ def test_aggregators_without_a_place_are_refused(graph: bf.Graph) -> None:
         def collect(self, vertex: Any, signals: Any) -> Any:
             return min(vertex.state, signals[0])
 
+    class Nameless(Gain):
+        aggregators: ClassVar[Any] = {}
+
     def refused(program: bf.Program, match: str, **options: Any) -> None:
         with pytest.raises(bf.UsageError, match=match):
             bf.run(graph, program, **options)
@@ -252,6 +255,7 @@ def test_aggregators_without_a_place_are_refused(graph: bf.Graph) -> None:
         refused(Wrong(), "aggregators must be a dict of names and Aggregators", on=on)
         refused(Levels(), "aggregators need supersteps", on=on, mode="async")
         refused(Missing(), "Missing has aggregators, but no aggregate", on=on)
+        refused(Nameless(), r"Nameless has aggregate\(\), but no aggregators", on=on)
     refused(Own(), "the aggregator gain has a function of its own", on="shards")
     refused(Words(), 'the aggregator gain is "or" and begins with 0', on="shards")
     refused(Many(), "at most 7 aggregators, and this one 8", on="shards")

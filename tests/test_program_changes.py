@@ -216,3 +216,22 @@ def test_forms_that_cannot_change_the_graph_are_refused_before_the_run(tmp_path:
         ):
             with pytest.raises(bf.UsageError, match=match):
                 bf.run(graph, program, **options)
+
+
+def test_a_state_cannot_be_assigned() -> None:
+    class Assigned(bf.Program):
+        mutates = True
+
+        def initial_state(self, vertex: Any) -> Any:
+            return 0
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return 1
+
+        def collect(self, vertex: Any, signals: list[Any]) -> Any:
+            vertex.state = len(signals)
+            return vertex.state
+
+    graph = bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}))
+    with graph, pytest.raises(bf.ProgramError, match="AttributeError: property 'state'"):
+        bf.run(graph, Assigned())

@@ -54,11 +54,17 @@ def aggregators_of(program: Program, mode: str) -> Mapping[str, Aggregator]:
     """Return the aggregators of a program, checked for a run.
 
     Raises:
-        UsageError: `aggregators` is not such a mapping, the run has no supersteps, or a method
-            reads aggregates that cannot.
+        UsageError: `aggregators` is not such a mapping, there is no `aggregate` for it or only that
+            method, the run has no supersteps, or a method reads aggregates that cannot.
     """
     aggregators = checked_aggregators(program.aggregators)
+    has_method = type(program).aggregate is not Program.aggregate
     if not aggregators:
+        if has_method:
+            raise UsageError(
+                f"{type(program).__name__} has aggregate(), but no aggregators; name the values "
+                "in `aggregators`, or leave the method out"
+            )
         return aggregators
     if mode == "async":
         raise UsageError("aggregators need supersteps; leave out mode='async'")
@@ -69,7 +75,7 @@ def aggregators_of(program: Program, mode: str) -> Mapping[str, Aggregator]:
                 f"{name} reads self.aggregated, and only {' and '.join(_READERS)} can; pass the "
                 "value on in the state"
             )
-    if type(program).aggregate is Program.aggregate:
+    if not has_method:
         raise UsageError(f"{type(program).__name__} has aggregators, but no aggregate()")
     return aggregators
 

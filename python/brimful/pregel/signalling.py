@@ -21,6 +21,7 @@ class SignallingVertex:
     """A vertex, as the methods of a program that changes the graph receive it."""
 
     __slots__ = (
+        "_state",
         "degree",
         "has_signalled",
         "id",
@@ -29,11 +30,9 @@ class SignallingVertex:
         "request_remove_edges",
         "request_remove_vertex",
         "signalled",
-        "state",
         "superstep",
     )
 
-    state: Any
     signalled: Any
     superstep: int | None
     request_add_vertex: Callable[..., None]
@@ -43,12 +42,17 @@ class SignallingVertex:
 
     def __init__(self, vertex: PregelVertex) -> None:
         """Take over a vertex of Pregel, whose memory is the state when it last signalled."""
-        self.id, self.state, self.degree = vertex.id, vertex.value, vertex.degree
+        self.id, self._state, self.degree = vertex.id, vertex.value, vertex.degree
         self.signalled, self.has_signalled = None, bool(vertex._memory)
         self.superstep = None
         for name in self.__slots__:
             if name.startswith("request_"):
                 setattr(self, name, getattr(vertex, name))
+
+    @property
+    def state(self) -> Any:
+        """The state, which methods return instead of assigning it."""
+        return self._state
 
 
 class Signalling(Pregel):
@@ -79,7 +83,7 @@ class Signalling(Pregel):
         if messages:
             seen.superstep = superstep - 1 if self._has_supersteps else None
             if program.collect_score(seen, messages) > of_collects:
-                seen.state = vertex.value = program.collect(seen, messages)
+                seen._state = vertex.value = program.collect(seen, messages)
         seen.superstep = superstep if self._has_supersteps else None
         seen.signalled = vertex._memory[0] if vertex._memory else None
         is_due = program.signal_score(seen) > of_signals
