@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -75,7 +76,13 @@ class Connection:
         self.collection = self.client[database][collection]
         self._retries = Retries(
             self.server,
-            (errors.AutoReconnect, errors.ServerSelectionTimeoutError, errors.NetworkTimeout),
+            (
+                errors.AutoReconnect,
+                errors.ServerSelectionTimeoutError,
+                errors.NetworkTimeout,
+                # The server forgets a cursor after some idle minutes.
+                errors.CursorNotFound,
+            ),
             seconds,
             opening.stopped,
         )
@@ -185,16 +192,22 @@ class MongoStore(Store):
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield every record once; see `Store.scan`."""
-        last = self._prefix[:-1]
-        while True:
-            after = {"_id": {"$gt": last, "$lt": self._prefix[:-1] + "."}}
-            page = self._call(
-                lambda after=after: list(self._collection.find(after).sort("_id", 1).limit(_PAGE))
-            )
+        last, cursor = self._prefix[:-1], None
+
+        def read() -> list[Any]:
+            nonlocal cursor
+            # A cursor does not survive an error; the next one begins after the last page.
+            reading, cursor = cursor, None
+            if reading is None:
+                after = {"_id": {"$gt": last, "$lt": self._prefix[:-1] + "."}}
+                reading = self._collection.find(after, batch_size=_PAGE).sort("_id", 1)
+            page = list(islice(reading, _PAGE))
+            cursor = reading
+            return page
+
+        while page := self._call(read):
             for one in page:
                 yield bytes.fromhex(one["_id"][len(self._prefix) :]), one["r"]
-            if len(page) < _PAGE:
-                return
             last = page[-1]["_id"]
 
     def count(self) -> int:
