@@ -51,7 +51,7 @@ pub struct Choices {
 /// True if the ids of an input are strings, by the user's choice or its first file.
 ///
 /// # Errors
-/// [`Error::Usage`] if the ids cannot have the type that the user chose; errors of reading.
+/// [`crate::Error::Usage`] if the ids cannot have the type that the user chose; errors of reading.
 pub fn has_names(
     first: &TextFile,
     ids: IdChoice,
