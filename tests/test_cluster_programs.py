@@ -94,8 +94,7 @@ class Trails(bf.Program):
 def test_signals_arrive_in_the_order_of_one_process(
     graph: bf.Graph, store: str, tmp_path: Path
 ) -> None:
-    # JSON has no tuples: only the states of other stores pass the serializer.
-    options: dict[str, Any] = {"weighted": True, "serializer": "pickle", "max_supersteps": 5}
+    options: dict[str, Any] = {"weighted": True, "max_supersteps": 5}
     place = store.format(tmp_path)
     if store.startswith("berkeleydb"):
         pytest.importorskip("berkeleydb", reason="SKIPPED: berkeleydb is not installed")

@@ -1,4 +1,4 @@
-"""States on stores that JSON keeps: what comes back is what JSON returns."""
+"""States that stores keep as packed objects or as JSON: equal ones of the same types return."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ from hypothesis import strategies as st
 
 import brimful as bf
 
+
+def is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 PLAIN = st.recursive(
     st.none()
     | st.booleans()
@@ -21,6 +30,18 @@ PLAIN = st.recursive(
     | st.text(st.characters(codec=None)),
     lambda parts: st.lists(parts, max_size=4) | st.dictionaries(st.text(), parts, max_size=4),
     max_leaves=20,
+)
+
+
+#: Objects with a packed form.
+PLAIN_OR_TUPLES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(),
+    lambda parts: (
+        st.lists(parts, max_size=3).map(tuple)
+        | st.lists(parts, max_size=3)
+        | st.lists(parts.filter(is_hashable), max_size=3).map(frozenset)
+    ),
+    max_leaves=12,
 )
 
 
@@ -54,6 +75,13 @@ def test_states_are_those_that_json_returns(states: list[Any]) -> None:
     wanted = [[state, [states[at - 1]]] for at, state in enumerate(states)]
     # `repr` tells types, the order of keys, signs of zeros and NaN.
     assert repr(after(states)) == repr(json.loads(json.dumps(wanted)))
+
+
+@given(st.lists(PLAIN_OR_TUPLES, min_size=1, max_size=8))
+def test_tuples_and_frozensets_return(states: list[Any]) -> None:
+    for (state, [signal]), at in zip(after(states), range(len(states)), strict=True):
+        assert (state, signal) == (states[at], states[at - 1])
+        assert type(state) is type(states[at])
 
 
 def test_objects_without_a_packed_form_are_left_to_json() -> None:

@@ -330,9 +330,9 @@ def test_what_a_serializer_cannot_write_is_refused_before_the_run(tmp_path: Path
         ({1, 2}, 1, "json cannot write set"),
         ({"a": [{1, 2}]}, 1, "json cannot write set"),
         ({(1, 2): 3}, 1, "json cannot write dict"),
-        ((1, 2), 1, r"JSON does not keep \(1, 2\)"),
+        ((1, 2**70), 1, r"JSON does not keep \(1, 1180"),
         (1, {1, 2}, "json cannot write set"),
-        (1, (1, 2), r"JSON does not keep \(1, 2\)"),
+        (1, {1: 2}, "JSON does not keep {1: 2}"),
     ],
 )
 def test_what_a_store_cannot_keep_is_named(

@@ -219,7 +219,7 @@ def test_changed_states_stay_and_signal(url: str, tmp_path: Path) -> None:
         store.sync()
         assert dict(store.run(Hops(), start="kept")) == {0: 5, 1: 6, 2: 7, 3: 8, 4: 6}
         with pytest.raises(TypeError, match="JSON does not keep"):
-            store[1] = (1, 2)
+            store[1] = {1: 2}
         with pytest.raises(bf.NotFoundError):
             store[9] = 1
         with pytest.raises(bf.UsageError, match="already"):

@@ -1,14 +1,14 @@
-//! Objects that JSON keeps as they are, in a packed form that needs no calls of Python.
+//! Plain objects in a packed form that needs no calls of Python.
 //!
-//! These are None, truth values, integers of 64 bits, floats, strings, and lists and dictionaries
-//! of them; every state of Pregel is a list. Invariant: reading returns what JSON returns. JSON
-//! writes all other objects.
+//! These are None, truth values, integers of 64 bits, floats, strings, and lists, tuples, frozensets
+//! and dictionaries of them; every state of Pregel is a list. Invariant: reading returns an equal
+//! object of the same types. JSON writes all other objects.
 
 use brimful::vertices::field::{read_varint, take, write_varint};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyNone, PyString};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyNone, PyString, PyTuple};
 
 /// The first byte of the packed form, which no text in UTF-8 has.
 const MARK: u8 = 0xF5;
@@ -21,6 +21,8 @@ const FLOAT: u8 = 4;
 const TEXT: u8 = 5;
 const LIST: u8 = 6;
 const DICTIONARY: u8 = 7;
+const TUPLE: u8 = 8;
+const FROZEN_SET: u8 = 9;
 /// Deeper objects, and those that contain themselves, are left to JSON.
 const MOST_DEPTH: usize = 16;
 
@@ -53,6 +55,15 @@ fn pack(object: &Bound<'_, PyAny>, depth: usize, out: &mut Vec<u8>) -> Option<()
         for one in list {
             pack(&one, depth, out)?;
         }
+    } else if object.is_exact_instance_of::<PyTuple>() {
+        let tuple = object.cast::<PyTuple>().ok()?;
+        out.push(TUPLE);
+        write_varint(tuple.len() as u64, out);
+        for one in tuple {
+            pack(&one, depth, out)?;
+        }
+    } else if object.is_exact_instance_of::<PyFrozenSet>() {
+        pack_set(object.cast::<PyFrozenSet>().ok()?, depth, out)?;
     } else if object.is_exact_instance_of::<PyDict>() {
         let entries = object.cast::<PyDict>().ok()?;
         out.push(DICTIONARY);
@@ -68,6 +79,20 @@ fn pack(object: &Bound<'_, PyAny>, depth: usize, out: &mut Vec<u8>) -> Option<()
     } else {
         return None;
     }
+    Some(())
+}
+
+/// The members are in the order of their bytes: equal sets may iterate in different orders.
+fn pack_set(set: &Bound<'_, PyFrozenSet>, depth: usize, out: &mut Vec<u8>) -> Option<()> {
+    let member = |one: Bound<'_, PyAny>| {
+        let mut bytes = Vec::new();
+        pack(&one, depth, &mut bytes).map(|()| bytes)
+    };
+    let mut members = set.iter().map(member).collect::<Option<Vec<_>>>()?;
+    members.sort_unstable();
+    out.push(FROZEN_SET);
+    write_varint(members.len() as u64, out);
+    out.extend(members.into_iter().flatten());
     Some(())
 }
 
@@ -96,13 +121,9 @@ fn unpack<'py>(py: Python<'py>, depth: usize, input: &mut &[u8]) -> PyResult<Bou
         INTEGER => i64::from_le_bytes(array(input)?).into_bound_py_any(py),
         FLOAT => f64::from_le_bytes(array(input)?).into_bound_py_any(py),
         TEXT => Ok(unpack_text(py, input)?.into_any()),
-        LIST => {
-            let list = PyList::empty(py);
-            for _ in 0..count(input)? {
-                list.append(unpack(py, depth, input)?)?;
-            }
-            Ok(list.into_any())
-        }
+        LIST => Ok(PyList::new(py, unpack_all(py, depth, input)?)?.into_any()),
+        TUPLE => Ok(PyTuple::new(py, unpack_all(py, depth, input)?)?.into_any()),
+        FROZEN_SET => Ok(PyFrozenSet::new(py, unpack_all(py, depth, input)?)?.into_any()),
         DICTIONARY => {
             let entries = PyDict::new(py);
             for _ in 0..count(input)? {
@@ -113,6 +134,16 @@ fn unpack<'py>(py: Python<'py>, depth: usize, input: &mut &[u8]) -> PyResult<Bou
         }
         _ => Err(damaged()),
     }
+}
+
+/// A count, and that many objects.
+fn unpack_all<'py>(
+    py: Python<'py>,
+    depth: usize,
+    input: &mut &[u8],
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let count = count(input)?;
+    (0..count).map(|_| unpack(py, depth, input)).collect()
 }
 
 fn unpack_text<'py>(py: Python<'py>, input: &mut &[u8]) -> PyResult<Bound<'py, PyString>> {
