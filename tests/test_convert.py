@@ -142,9 +142,8 @@ def test_networkx_ids_of_64_bits() -> None:
 
 def test_other_nodes_are_refused() -> None:
     for graph, sentence in (
-        (nx.Graph([("a", 1)]), "all integers or all strings"),
-        (nx.Graph([(1.5, 2)]), "convert_node_labels_to_integers"),
-        (nx.Graph([(True, 2)]), "bool"),
+        (nx.Graph([("a", b"a")]), r"b'a' \(bytes\) cannot be the id .*; relabel the vertices"),
+        (nx.Graph([(True, 2)]), r"True \(bool\)"),
         (nx.Graph([(2**64, 2)]), "64 bits"),
         (nx.Graph([(2**63, -1)]), "64 bits"),
         (nx.Graph([(1, 2, {"weight": "heavy"})]), "edge from 1 to 2 of weight 'heavy'"),
@@ -280,8 +279,8 @@ def test_igraph_ids_are_checked() -> None:
     graph.vs["vertex"] = [4, 4]
     with pytest.raises(bf.InputError, match="same 'vertex'"):
         bf.Graph.from_igraph(graph)
-    graph.vs["vertex"] = ["a", 1]
-    with pytest.raises(bf.InputError, match="all integers or all strings"):
+    graph.vs["vertex"] = ["a", None]
+    with pytest.raises(bf.InputError, match=r"None \(NoneType\)"):
         bf.Graph.from_igraph(graph)
     with bf.Graph.from_igraph(graph, vertex=None) as made:
         assert made.neighbors(0) == [1]

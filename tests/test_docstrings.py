@@ -27,6 +27,7 @@ RAISES_NOTHING = {
     "PregelVertex.send_to_all",
     "PregelVertex.vote_to_halt",
     "Graph.close",
+    "id_of_name",
 }
 #: Classes that users make by calling them.
 CONSTRUCTED = {

@@ -165,8 +165,6 @@ def test_networkx_and_igraph_keep_names() -> None:
         assert isinstance(made, igraph.Graph)
         with bf.Graph.from_igraph(made) as again:
             assert nx.utils.graphs_equal(source, again.to_networkx())
-    with pytest.raises(InputError, match="all integers or all strings"):
-        bf.Graph.from_networkx(nx.Graph([("a", 1)]))
 
 
 def test_ids_says_how_columns_are_read() -> None:

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         WorkerLostError,
     )
     from brimful.graph import Graph
+    from brimful.ids import id_name, id_of_name
     from brimful.opening import read
     from brimful.planning import Forecast, plan
     from brimful.pregel.aggregators import Aggregator
@@ -168,6 +169,8 @@ __all__ = [
     "fastrp",
     "harmonic",
     "hits",
+    "id_name",
+    "id_of_name",
     "katz",
     "kcore",
     "ktruss",
@@ -253,6 +256,8 @@ _HOMES = {
     "fastrp": "brimful.embeddings",
     "harmonic": "brimful.centralities",
     "hits": "brimful.algorithms",
+    "id_name": "brimful.ids",
+    "id_of_name": "brimful.ids",
     "katz": "brimful.centralities",
     "kcore": "brimful.algorithms",
     "ktruss": "brimful.structures",

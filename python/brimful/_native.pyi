@@ -42,6 +42,7 @@ __all__ = [
     "foreign_format",
     "generate",
     "has_names",
+    "ids_of_names",
     "import_files",
     "import_stream",
     "join_declarations",
@@ -50,6 +51,7 @@ __all__ = [
     "log_to",
     "map_edges",
     "modularity",
+    "object_name",
     "parse_text",
     "peak_rss_bytes",
     "pick_columns",
@@ -209,6 +211,8 @@ def pick_columns(
     name: str, names: list[str], wanted: EdgeColumns
 ) -> tuple[int, int, int | None]: ...
 def foreign_format(path: str, start: bytes) -> str | None: ...
+def object_name(object: object) -> str: ...
+def ids_of_names(names: list[Any]) -> list[Any]: ...
 def probe(
     paths: list[str], *, format: str, columns: EdgeColumns, directed: bool, on_error: str
 ) -> tuple[int, int, bool, bool] | None: ...

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, Unpack
 
 from brimful.algorithm_run import run_algorithm
+from brimful.ids import Vertices
 from brimful.opening import GraphLike
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import (
@@ -16,7 +17,6 @@ from brimful.options.runs import (
     RunOptions,
 )
 from brimful.options.table import WorkOptions
-from brimful.per_vertex import Vertices
 from brimful.result import Result
 
 

@@ -7,6 +7,7 @@ from typing import Any, Unpack, cast
 
 import brimful
 from brimful.errors import UsageError
+from brimful.ids import VertexId
 from brimful.importing import made
 from brimful.neighbors import id_array
 from brimful.options.derivations import DERIVED, DerivedOptions, MergedOptions, conditions
@@ -119,7 +120,7 @@ class Derivations:
     @shows_progress
     @described(DERIVED | LOOK_UP, "vertex", *_ERRORS)
     def ego(
-        self, vertex: int | str, hops: int = 1, **options: Unpack[DerivedOptions]
+        self, vertex: VertexId, hops: int = 1, **options: Unpack[DerivedOptions]
     ) -> brimful.Graph:
         """Make a graph of the vertices within some hops of a vertex, and the edges between them.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from brimful.derivations import Derivations
 from brimful.errors import NotFoundError, UsageError
+from brimful.ids import column_ids, vertex_id
 from brimful.importing import Imports
 from brimful.io.formats import export_format
 from brimful.io.output import native_batches, write_graph
@@ -21,7 +22,6 @@ from brimful.options.exports import ExportOptions
 from brimful.options.imports import IMPORT
 from brimful.options.table import checked
 from brimful.packages import _native, reporting
-from brimful.per_vertex import vertex_id
 from brimful.reporting import shows_progress, warn
 from brimful.resources import Resources
 from brimful.sizes import Budget, format_bytes, parse_budget
@@ -304,7 +304,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         import pyarrow as pa
 
         for batch in native_batches(pa.RecordBatchReader.from_stream(self.native.vertex_stream())):
-            yield from batch.column(0).to_pylist()
+            yield from column_ids(batch.column(0))
 
     def __bool__(self) -> bool:
         """Return True: a graph without vertices is a graph."""

@@ -91,7 +91,8 @@ class Imports:
         handed over in batches.
 
         Args:
-            graph: Graph whose nodes are integers of 64 bits, or all strings.
+            graph: Graph whose nodes are integers of 64 bits, strings, finite floats, or tuples and
+                frozensets of these and None.
             weight: Edge attribute of weights; an edge without it counts 1, as in NetworkX. If no
                 edge has it, or with None, there are no weights.
 
@@ -99,7 +100,7 @@ class Imports:
             The graph.
 
         Raises:
-            InputError: A node is neither integer nor string, a weight is not a finite number, or
+            InputError: A node cannot be an id, a weight is not a finite number, or
                 there are no nodes.
             UsageError: `graph` is not a NetworkX graph, or `path` exists.
 
@@ -182,7 +183,7 @@ class Imports:
             The graph.
 
         Raises:
-            InputError: An id is neither integer nor string or occurs twice, or a weight is no
+            InputError: A value cannot be an id or occurs twice, or a weight is no
                 finite number.
             UsageError: `graph` is not an igraph graph, or `path` exists.
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import brimful
 from brimful.catalog import algorithm_request
 from brimful.errors import BudgetError, UsageError
+from brimful.ids import VertexId, Vertices, id_of_name, list_ids, vertex_id
 from brimful.memory import require_runs
 from brimful.options.described import described
 from brimful.options.runs import AskedOptions
 from brimful.options.table import WorkOptions, checked, picked, texts
-from brimful.packages import matplotlib, per_vertex
-from brimful.per_vertex import vertex_id
+from brimful.packages import matplotlib
 from brimful.reporting import shows_progress
 from brimful.resources import Resources
 from brimful.result import computed
@@ -47,8 +47,8 @@ class Looks:
     @described(_LOOK, "vertex", "closed graph", "budget", "corrupt", "io")
     def shortest_path(
         self,
-        source: int | str,
-        target: int | str,
+        source: VertexId,
+        target: VertexId,
         *,
         weighted: bool = False,
         coordinates: Mapping[Any, Sequence[float]] | None = None,
@@ -95,8 +95,8 @@ class Looks:
     @described(_LOOK, "vertex", "closed graph", "budget", "corrupt", "io")
     def shortest_paths(
         self,
-        source: int | str,
-        target: int | str,
+        source: VertexId,
+        target: VertexId,
         k: int = 10,
         *,
         weighted: bool = False,
@@ -131,9 +131,7 @@ class Looks:
 
     @shows_progress
     @described(texts(WorkOptions), "closed graph", "budget", "corrupt", "io")
-    def report(
-        self, *, around: per_vertex.Vertices = (), **options: Unpack[WorkOptions]
-    ) -> brimful.Report:
+    def report(self, *, around: Vertices = (), **options: Unpack[WorkOptions]) -> brimful.Report:
         """Return a report with figures of the graph, which a notebook shows.
 
         Properties, degree distribution, component sizes, the vertices of the highest degree, and
@@ -269,8 +267,8 @@ def _degrees(
 
 def shortest_path(
     graph: brimful.Graph,
-    source: int | str,
-    target: int | str,
+    source: VertexId,
+    target: VertexId,
     weighted: bool,
     resources: Resources,
     coordinates: Mapping[Any, Sequence[float]] | None = None,
@@ -279,7 +277,7 @@ def shortest_path(
     from brimful import _native
     from brimful.guided_paths import guided_path
 
-    begin, end = vertex_id(source), vertex_id(target)
+    begin, end = (id_of_name(vertex_id(one)) for one in (source, target))
     for vertex in (begin, end):
         # Raises before the run if the graph lacks the vertex.
         graph.degree(vertex)
@@ -293,7 +291,7 @@ def shortest_path(
         most = min(_MOST_GUIDED, resources.budget_bytes() // _GUIDED_BYTES)
         walk = guided_path(graph, begin, end, coordinates, most)
     if walk is not None:
-        return walk or None
+        return list_ids(walk) or None
     if weighted:
         return _weighted_path(graph, begin, end, resources)
     parents = _run(graph, "bfs", {"values": "parent"}, resources, source=[begin])
@@ -308,8 +306,8 @@ def shortest_path(
 
 def shortest_paths(
     graph: brimful.Graph,
-    source: int | str,
-    target: int | str,
+    source: VertexId,
+    target: VertexId,
     k: int,
     weighted: bool,
     resources: Resources,
@@ -320,7 +318,7 @@ def shortest_paths(
     count = parse_count(k, "k", 1, MOST)
     if count is None:
         raise UsageError("k must be a number of paths, not None")
-    begin, end = vertex_id(source), vertex_id(target)
+    begin, end = (id_of_name(vertex_id(one)) for one in (source, target))
     for vertex in (begin, end):
         # Raises before the run if the graph lacks the vertex.
         graph.degree(vertex)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from brimful.errors import NotFoundError, UsageError
+from brimful.ids import VertexId, list_ids, text_id, vertex_id
 from brimful.io.output import native_batches
 from brimful.options.described import LOOK_UP, described
 from brimful.packages import _native, pyarrow
-from brimful.per_vertex import vertex_id
 from brimful.reporting import warn
 from brimful.wording import counted, shortened
 
@@ -26,16 +26,16 @@ class Neighbors:
     _has_reverse = False
 
     @overload
-    def neighbors(self, vertex: int | str, *, weights: Literal[False] = False) -> list[Any]: ...
+    def neighbors(self, vertex: VertexId, *, weights: Literal[False] = False) -> list[Any]: ...
 
     @overload
     def neighbors(
-        self, vertex: int | str, *, weights: Literal[True]
+        self, vertex: VertexId, *, weights: Literal[True]
     ) -> tuple[list[Any], list[float]]: ...
 
     @described(LOOK_UP, "vertex", "closed graph", "corrupt", "io")
     def neighbors(
-        self, vertex: int | str, *, weights: bool = False
+        self, vertex: VertexId, *, weights: bool = False
     ) -> list[Any] | tuple[list[Any], list[float]]:
         """Return the targets of the out-edges of a vertex, ascending, one entry per edge.
 
@@ -55,19 +55,19 @@ class Neighbors:
         ...     graph.neighbors(5), graph.neighbors(5, weights=True)
         ([7, 9], ([7, 9], [2.0, 1.5]))
         """
-        return self._lookups.neighbors(vertex_id(vertex), "out", weights)
+        return self._listed(self._lookups, vertex, "out", weights)
 
     @overload
-    def in_neighbors(self, vertex: int | str, *, weights: Literal[False] = False) -> list[Any]: ...
+    def in_neighbors(self, vertex: VertexId, *, weights: Literal[False] = False) -> list[Any]: ...
 
     @overload
     def in_neighbors(
-        self, vertex: int | str, *, weights: Literal[True]
+        self, vertex: VertexId, *, weights: Literal[True]
     ) -> tuple[list[Any], list[float]]: ...
 
     @described(LOOK_UP, "vertex", "closed graph", "corrupt", "io")
     def in_neighbors(
-        self, vertex: int | str, *, weights: bool = False
+        self, vertex: VertexId, *, weights: bool = False
     ) -> list[Any] | tuple[list[Any], list[float]]:
         """Return the sources of the edges that reach a vertex, ascending, one entry per edge.
 
@@ -88,10 +88,10 @@ class Neighbors:
         ...     graph.in_neighbors(9), graph.in_neighbors(5)
         ([5, 6], [])
         """
-        return self._indexed("in").neighbors(vertex_id(vertex), "in", weights)
+        return self._listed(self._indexed("in"), vertex, "in", weights)
 
     @described(LOOK_UP, "vertex", "closed graph", "corrupt", "io")
-    def degree(self, vertex: int | str) -> int:
+    def degree(self, vertex: VertexId) -> int:
         """Return the number of out-edges of a vertex, as `out_degree`.
 
         NetworkX adds in-edges for a directed graph, and counts a self-loop twice.
@@ -107,7 +107,7 @@ class Neighbors:
         return self.out_degree(vertex)
 
     @described(LOOK_UP, "vertex", "closed graph", "corrupt", "io")
-    def out_degree(self, vertex: int | str) -> int:
+    def out_degree(self, vertex: VertexId) -> int:
         """Return the number of out-edges of a vertex; a multi-edge counts each, a self-loop once.
 
         Returns:
@@ -121,7 +121,7 @@ class Neighbors:
         return self._lookups.degree(vertex_id(vertex), "out")
 
     @described(LOOK_UP, "vertex", "closed graph", "corrupt", "io")
-    def in_degree(self, vertex: int | str) -> int:
+    def in_degree(self, vertex: VertexId) -> int:
         """Return the number of edges that reach a vertex; multi-edges count each, self-loops once.
 
         The reverse index counts them, see `in_neighbors`.
@@ -224,6 +224,14 @@ class Neighbors:
         degrees = self._indexed(direction).degrees(_many(vertices), direction)
         return pa.Array.from_buffers(pa.int64(), len(degrees) // 8, [None, pa.py_buffer(degrees)])
 
+    def _listed(
+        self, lookup: _native.Lookup, vertex: VertexId, direction: str, weights: bool
+    ) -> list[Any] | tuple[list[Any], list[float]]:
+        found = lookup.neighbors(vertex_id(vertex), direction, weights)
+        if isinstance(found, tuple):
+            return list_ids(found[0]), found[1]
+        return list_ids(found)
+
     @property
     def _lookups(self) -> _native.Lookup:
         """The native look-ups.
@@ -274,6 +282,8 @@ def id_array(vertices: Any) -> Any:
         if hasattr(vertices, "__arrow_c_stream__"):
             return pa.chunked_array(vertices).combine_chunks()
         given = vertices if hasattr(vertices, "__len__") else list(vertices)
+        if any(isinstance(one, (tuple, frozenset)) for one in given):
+            return pa.array([text_id(one) for one in given], pa.string())
         try:
             return pa.array(given)
         except OverflowError:

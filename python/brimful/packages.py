@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from brimful import _native as _native
     from brimful import opening as opening
-    from brimful import per_vertex as per_vertex
     from brimful import record as record
     from brimful import reporting as reporting
     from brimful.containers import bags as bags
@@ -50,6 +49,6 @@ else:
     networkx, numpy, pandas = _Later("networkx"), _Later("numpy"), _Later("pandas")
     polars, pyarrow, scipy = _Later("polars"), _Later("pyarrow"), _Later("scipy")
     _native, bags = _Later("brimful._native"), _Later("brimful.containers.bags")
-    opening, per_vertex = _Later("brimful.opening"), _Later("brimful.per_vertex")
+    opening = _Later("brimful.opening")
     record, reporting = _Later("brimful.record"), _Later("brimful.reporting")
     edge_values = _Later("brimful.tables.edge_values")

@@ -6,99 +6,34 @@ whole unless the caller keeps them.
 
 from __future__ import annotations
 
-import operator
 import os
 from abc import ABC, abstractmethod
 from collections.abc import (
     ItemsView,
-    Iterable,
     Iterator,
     KeysView,
-    Mapping,
     Sequence,
     ValuesView,
 )
 from itertools import chain, islice
-from typing import Any, Generic, Never, SupportsIndex, TypeVar, cast
+from typing import Any, Generic, Never, TypeVar, cast
 
 from brimful.errors import BrimfulError, NotFoundError, UsageError
+from brimful.ids import VertexId
 from brimful.options.described import described
 from brimful.packages import numpy, pandas, polars, pyarrow
 from brimful.shown import Shown
 from brimful.tables.convert_out import require
-from brimful.wording import counted, escape_controls, html_text, printable, shortened
+from brimful.wording import counted, escape_controls, html_text
 
 V = TypeVar("V")
 D = TypeVar("D")
-#: A vertex id, or several.
-Vertices = int | str | Iterable[int | str]
 
 #: Rows that `repr` shows, and a notebook.
 _SHOWN_ROWS = 5
 _SHOWN_HTML_ROWS = 10
 #: Longer values are shortened when rows are shown.
 _SHOWN_CHARACTERS = 60
-
-
-def vertex_id(vertex: object) -> int | str:
-    """Return a vertex id as an `int` of 64 bits, signed or not, or as a string.
-
-    Raises:
-        NotFoundError: The id is of another type, or wider: no graph has such a vertex.
-    """
-    if type(vertex) is int:
-        number = vertex
-    elif isinstance(vertex, str):
-        return str(vertex) if vertex.isascii() else _in_utf8(vertex)
-    elif isinstance(vertex, SupportsIndex) and not isinstance(vertex, bool):
-        number = operator.index(vertex)
-    else:
-        raise _no_such_vertex(vertex)
-    if not -(2**63) <= number < 2**64:
-        raise _no_such_vertex(vertex)
-    return number
-
-
-def vertex_ids(vertices: object) -> list[int | str]:
-    """Return the ids of one vertex, or of several in a sequence, a set, an array or any iterable.
-
-    Raises:
-        UsageError: there is none, there are more than `MAX_SOURCES`, or they come with values.
-        NotFoundError: one is not an id.
-    """
-    from brimful._native import MAX_SOURCES
-
-    # `tolist` replaces the scalars of NumPy, pyarrow and pandas by plain Python objects.
-    plain = vertices.tolist() if hasattr(vertices, "tolist") else vertices
-    if isinstance(plain, Mapping):
-        raise UsageError("source must be a vertex id or a sequence of them, not a mapping")
-    if isinstance(plain, (str, bytes)) or not isinstance(plain, Iterable):
-        return [vertex_id(plain)]
-    ids = [vertex_id(vertex) for vertex in islice(plain, MAX_SOURCES + 1)]
-    if not ids:
-        raise UsageError("source must have at least one vertex id; it is empty")
-    if len(ids) > MAX_SOURCES:
-        raise UsageError(f"a run takes at most {MAX_SOURCES} sources; name fewer")
-    return ids
-
-
-def _in_utf8(word: str) -> str:
-    """Return an id from a word of the command line, if the encoding of the system is another."""
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        try:
-            return os.fsencode(word).decode()
-        except UnicodeError:
-            raise _no_such_vertex(word) from None
-    return str(word)
-
-
-def _no_such_vertex(vertex: object) -> NotFoundError:
-    return NotFoundError(
-        f"there is no vertex {printable(shortened(vertex))}; vertex ids are 64-bit integers, "
-        "or strings"
-    )
 
 
 class PerVertex(Shown, ABC, Generic[V]):
@@ -129,7 +64,7 @@ class PerVertex(Shown, ABC, Generic[V]):
         """Return the number of vertices."""
 
     @abstractmethod
-    def __getitem__(self, vertex: int | str) -> V:
+    def __getitem__(self, vertex: VertexId) -> V:
         """Return the value of a vertex.
 
         Raises:
@@ -216,13 +151,13 @@ class PerVertex(Shown, ABC, Generic[V]):
     def __contains__(self, vertex: object) -> bool:
         """Return whether there is a vertex with this id."""
         try:
-            self[cast("int | str", vertex)]
+            self[cast(VertexId, vertex)]
         except NotFoundError:
             return False
         return True
 
     @described({}, "corrupt", "io")
-    def get(self, vertex: int | str, default: D | None = None) -> V | D | None:
+    def get(self, vertex: VertexId, default: D | None = None) -> V | D | None:
         """Return the value of a vertex, or `default` if there is no such vertex.
 
         Args:

@@ -8,13 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from brimful.catalog import open_store
+from brimful.ids import VertexId, column_ids, id_of_name, row_ids, vertex_id
 from brimful.io.output import native_batches, write_result
 from brimful.options.checks import given_path, whole, word
 from brimful.options.described import EXPORT, described
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import checked
 from brimful.packages import _native, pyarrow, record
-from brimful.per_vertex import PerVertex, vertex_id
+from brimful.per_vertex import PerVertex
 from brimful.reporting import warn
 from brimful.wording import counted
 
@@ -99,7 +100,7 @@ class Result(PerVertex["float | int | str | None"]):
         [(0, 2), (1, 0)]
         """
         count = min(whole(n, "n"), len(self))
-        return [row for rows in self._native.top(count) for row in rows]
+        return [row_ids(row) for rows in self._native.top(count) for row in rows]
 
     @described({}, "corrupt", "io")
     def to_arrow(self) -> pyarrow.Table:
@@ -149,13 +150,14 @@ class Result(PerVertex["float | int | str | None"]):
         if written is not None and written.missing:
             warn(*written.warnings())
 
-    def __getitem__(self, vertex: int | str) -> float | int | str | None:
+    def __getitem__(self, vertex: VertexId) -> float | int | str | None:
         """Return the value of a vertex.
 
         Raises:
             NotFoundError: The graph has no such vertex (also a `KeyError`).
         """
-        return self._native.value(vertex_id(vertex))
+        value: float | int | str | None = id_of_name(self._native.value(vertex_id(vertex)))
+        return value
 
     def __len__(self) -> int:
         """Return the number of vertices."""
@@ -174,7 +176,7 @@ class Result(PerVertex["float | int | str | None"]):
         import pyarrow as pa
 
         for batch in native_batches(pa.RecordBatchReader.from_stream(self._native)):
-            yield batch.column(0).to_pylist(), batch.column(1).to_pylist()
+            yield column_ids(batch.column(0)), column_ids(batch.column(1))
 
     def _headline(self) -> str:
         stats = self._native.stats
@@ -255,9 +257,9 @@ class Records(Result):
         count = min(whole(n, "n"), len(self))
         at = 0 if field is None else names.index(field)
         rows = (row for rows in self.native.top(count, at) for row in rows)
-        return [(vertex, self[vertex]) for vertex, _ in rows]
+        return [(id_of_name(vertex), self[vertex]) for vertex, _ in rows]
 
-    def __getitem__(self, vertex: int | str) -> Any:
+    def __getitem__(self, vertex: VertexId) -> Any:
         """Return the state of a vertex.
 
         Raises:
@@ -272,8 +274,12 @@ class Records(Result):
         import pyarrow as pa
 
         for batch in native_batches(pa.RecordBatchReader.from_stream(self._columns())):
-            vertices, *fields = (column.to_pylist() for column in batch.columns)
-            yield vertices, [self._record.type(*values) for values in zip(*fields, strict=True)]
+            vertices, *fields = batch.columns
+            fields = [field.to_pylist() for field in fields]
+            yield (
+                column_ids(vertices),
+                [self._record.type(*values) for values in zip(*fields, strict=True)],
+            )
 
 
 class Columns:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from brimful.documents import is_database
 from brimful.errors import NotFoundError, UsageError
+from brimful.ids import column_ids, row_ids
 from brimful.io.output import native_batches, write_result
 from brimful.memory import require_runs
 from brimful.options.checks import given_path, whole
@@ -77,7 +78,7 @@ class Rows:
         [(0, 2, 1.0)]
         """
         count = min(whole(n, "n"), len(self))
-        return [row for rows in self._native.top(count) for row in rows]
+        return [row_ids(row) for rows in self._native.top(count) for row in rows]
 
     @described({}, "corrupt", "io")
     def to_arrow(self) -> pyarrow.Table:
@@ -198,7 +199,7 @@ class Rows:
         import pyarrow as pa
 
         for batch in native_batches(pa.RecordBatchReader.from_stream(self._native)):
-            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            yield from zip(*map(column_ids, batch.columns), strict=True)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the Arrow stream capsule of the columns; may be called any number of times."""

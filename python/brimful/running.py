@@ -10,6 +10,7 @@ from brimful.catalog import cluster_of, program_store
 from brimful.containers.bags import serializer_of
 from brimful.errors import UsageError
 from brimful.identity import identity_of
+from brimful.ids import VertexId, vertex_id
 from brimful.interpreted import InterpretedRun
 from brimful.kernels import program as kernels
 from brimful.kernels.methods import Unfit
@@ -23,7 +24,6 @@ from brimful.options.runs import (
 )
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.packages import bags, opening
-from brimful.per_vertex import vertex_id
 from brimful.pregel.program import Pregel
 from brimful.program import Program
 from brimful.program_checks import check_program
@@ -63,7 +63,7 @@ def run(
     keep: bool = ...,
     on: Literal["store"] | None = ...,
     compile: Literal["never"] | None = ...,
-    trace: Collection[int | str] = ...,
+    trace: Collection[VertexId] = ...,
     **options: Unpack[ProgramOptions],
 ) -> States: ...
 @overload
@@ -94,7 +94,7 @@ def run(
     store: str | None = ...,
     on: Literal["store"] | None = ...,
     compile: Literal["auto"],
-    trace: Collection[int | str] = ...,
+    trace: Collection[VertexId] = ...,
     **options: Unpack[ProgramOptions],
 ) -> States | brimful.Result: ...
 @shows_progress
@@ -108,7 +108,7 @@ def run(
     keep: bool = False,
     on: Literal["shards", "store"] | None = None,
     compile: Literal["auto", "numba", "numpy", "never"] | None = None,
-    trace: Collection[int | str] = (),
+    trace: Collection[VertexId] = (),
     **options: Unpack[ProgramOptions],
 ) -> States | brimful.Result:
     """Run a program written in Python on the vertices of a graph.
@@ -146,10 +146,10 @@ def run(
         mode: "sync" runs in supersteps; "async" has no supersteps, and intervals of its checkpoints
             are in seconds.
         weighted: `signal` receives the weights of edges, else 1.
-        serializer: How states become bytes in a store, and in checkpoints: "json" (refuses tuples,
-            and dicts whose keys are not strings), "str", "bytes", "pickle", or an object with
-            `dumps` and `loads`. The store "memory" needs none. **Pickle runs code from the bytes it
-            reads**: name it only for stores that you trust.
+        serializer: How states become bytes in a store, and in checkpoints: "json" (plain objects:
+            None, numbers, strings, lists, tuples, frozensets, and dicts of strings), "str",
+            "bytes", "pickle", or an object with `dumps` and `loads`. The store "memory" needs none.
+            **Pickle runs code from the bytes it reads**: name it only for stores that you trust.
         store: The place of the vertices of a program that is not on shards: "memory" (default; live
             objects, never serialized), "bytes" (records in memory), "file:PATH" or "kv:PATH"
             (records in a folder within PATH, which the run removes; "file:P1,P2" divides them among

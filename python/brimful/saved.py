@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from brimful.errors import NotFoundError
+from brimful.ids import VertexId, column_ids, id_of_name, row_ids, vertex_id
 from brimful.io.output import write_table
 from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
 from brimful.packages import pyarrow
-from brimful.per_vertex import PerVertex, vertex_id
+from brimful.per_vertex import PerVertex
 from brimful.tables.result_rows import largest, open_rows
 from brimful.wording import counted
 
@@ -84,7 +85,7 @@ class SavedResult(PerVertex[Any]):
         count = whole(n, "n")
         return cast(
             "list[tuple[Any, Any]]",
-            list(largest(self._rows, ["vertex", self.column], count)),
+            [row_ids(row) for row in largest(self._rows, ["vertex", self.column], count)],
         )
 
     @described({}, "io")
@@ -129,7 +130,7 @@ class SavedResult(PerVertex[Any]):
         """
         write_table(self._reader, given_path(path), overwrite=overwrite)
 
-    def __getitem__(self, vertex: int | str) -> Any:
+    def __getitem__(self, vertex: VertexId) -> Any:
         """Return the value of a vertex.
 
         Raises:
@@ -139,8 +140,9 @@ class SavedResult(PerVertex[Any]):
         import pyarrow.compute as pc
 
         number = vertex_id(vertex)
-        if number in self._page or self._turn_page(number):
-            return self._page[number]
+        own = id_of_name(number)
+        if own in self._page or self._turn_page(own):
+            return self._page[own]
         try:
             wanted = pa.scalar(number, self._rows.schema.field(0).type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
@@ -149,10 +151,10 @@ class SavedResult(PerVertex[Any]):
             for batch in self._scan(wanted):
                 at = pc.index(batch.column(0), wanted).as_py()
                 if at >= 0:
-                    return batch.column(1)[at].as_py()
+                    return id_of_name(batch.column(1)[at].as_py())
         raise NotFoundError(f"{self._path} has no vertex {number}")
 
-    def _turn_page(self, vertex: int | str) -> bool:
+    def _turn_page(self, vertex: VertexId) -> bool:
         """If the next page begins with the vertex, turn to the page; return whether it does.
 
         `dict(saved)` looks vertices up in the order of the file, and reads it once.
@@ -183,7 +185,7 @@ class SavedResult(PerVertex[Any]):
 
     def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
         for batch in self._scan():
-            yield batch.column(0).to_pylist(), batch.column(1).to_pylist()
+            yield column_ids(batch.column(0)), column_ids(batch.column(1))
 
     def _headline(self) -> str:
         return f"brimful.SavedResult {self._path}: {counted(len(self), 'vertex')}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal, Unpack
 
 from brimful.algorithm_run import run_rows
+from brimful.ids import Vertices
 from brimful.opening import GraphLike
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import RUN
 from brimful.options.table import WorkOptions
-from brimful.per_vertex import Vertices
 from brimful.rows import Rows
 
 

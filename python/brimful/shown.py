@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import brimful
 from brimful.errors import UsageError
+from brimful.ids import Vertices
 from brimful.kept_columns import KeptColumns
 from brimful.options.checks import column_names, given_path
 from brimful.options.described import EXPORT, described
-from brimful.packages import duckdb, matplotlib, per_vertex, pyarrow
+from brimful.packages import duckdb, matplotlib, pyarrow
 from brimful.reporting import warn
 from brimful.resources import Resources
 from brimful.sizes import Budget, parse_budget
@@ -67,7 +68,7 @@ class Shown:
 
     @described({}, "corrupt", "io")
     def report(
-        self, *, graph: brimful.Graph | None = None, around: per_vertex.Vertices = ()
+        self, *, graph: brimful.Graph | None = None, around: Vertices = ()
     ) -> brimful.Report:
         """Return a report with figures of the run and of the values, which a notebook shows.
 

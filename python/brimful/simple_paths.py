@@ -14,6 +14,7 @@ from bisect import insort
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from brimful.ids import column_ids
 from brimful.memory import too_small
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 
@@ -62,7 +63,7 @@ def in_edges(graph: Graph, vertex: Any, *, weighted: bool) -> Iterator[tuple[Any
     if graph.in_degree(vertex) > _LISTED:
         many = graph.neighbors_many([vertex], direction="in", weights=weighted)
         for batch in many.to_batches(max_chunksize=_BATCH_ROWS):
-            sources = batch["source"].to_pylist()
+            sources = column_ids(batch["source"])
             weights = batch["weight"].to_pylist() if weighted else [1] * len(sources)
             yield from zip(sources, weights, strict=True)
     elif weighted:

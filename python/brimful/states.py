@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from brimful.errors import UsageError
+from brimful.ids import VertexId, vertex_id
 from brimful.io.output import write_table
 from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
 from brimful.packages import _native, pyarrow, record
-from brimful.per_vertex import PerVertex, vertex_id
+from brimful.per_vertex import PerVertex
 from brimful.wording import counted
 
 #: Rows that come from the native side at once.
@@ -198,7 +199,7 @@ class States(PerVertex[Any]):
         """Return the number of vertices."""
         return len(self._native)
 
-    def __getitem__(self, vertex: int | str) -> Any:
+    def __getitem__(self, vertex: VertexId) -> Any:
         """Return the state of a vertex.
 
         Raises:

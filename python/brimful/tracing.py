@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from brimful.ids import id_of_name, shown_ids
 from brimful.pregel.adapter import PregelAdapter
 from brimful.program import Program, Vertex
 
@@ -20,7 +21,7 @@ class Trace:
 
     def __init__(self, vertices: Collection[int | str]) -> None:
         """Begin an empty trace."""
-        self._vertices = frozenset(vertices)
+        self._vertices = frozenset(map(id_of_name, vertices))
         self._rows: list[dict[str, Any]] = []
 
     def follow(self, program: Program) -> Program:
@@ -46,12 +47,15 @@ class Trace:
         """Return the table; objects are shown as `repr` shows them."""
         import pyarrow as pa
 
-        has_names = any(isinstance(one, str) for one in self._vertices)
+        has_names = not all(isinstance(one, int) for one in self._vertices)
+        id_type = "string" if has_names else "int64"
+        for row in self._rows:
+            (row["vertex"],) = shown_ids([row["vertex"]], id_type)
         columns = {
             name: pa.array([row.get(name) for row in self._rows], kind)
             for name, kind in {
                 "superstep": pa.int64(),
-                "vertex": pa.string() if has_names else pa.int64(),
+                "vertex": pa.type_for_alias(id_type),
                 "call": pa.string(),
                 "received": pa.list_(pa.string()),
                 "before": pa.string(),

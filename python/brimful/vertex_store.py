@@ -12,12 +12,12 @@ from brimful.catalog import program_store
 from brimful.containers.bags import serializer_of
 from brimful.errors import NotFoundError, UsageError
 from brimful.extra_state import checked_dumps
+from brimful.ids import VertexId, vertex_id
 from brimful.options.checks import word
 from brimful.options.described import described
 from brimful.options.runs import RUN, ProgramOptions, StoreOptions
 from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
 from brimful.packages import _native, bags, opening
-from brimful.per_vertex import vertex_id
 from brimful.pregel.changes import weighted_pairs
 from brimful.pregel.program import Pregel
 from brimful.program import Program, Vertex
@@ -301,7 +301,7 @@ class VertexStore(States):
         return dict(self._stats)
 
     @described(_STORE, "vertex", "corrupt", "io")
-    def edges(self, vertex: int | str) -> list[tuple[Any, float]]:
+    def edges(self, vertex: VertexId) -> list[tuple[Any, float]]:
         """Return the edges that leave a vertex.
 
         Returns:
@@ -317,7 +317,7 @@ class VertexStore(States):
         """
         return self._kept.edges(vertex_id(vertex))
 
-    def __setitem__(self, vertex: int | str, state: Any) -> None:
+    def __setitem__(self, vertex: VertexId, state: Any) -> None:
         """Replace the state of a vertex.
 
         Raises:
@@ -328,7 +328,7 @@ class VertexStore(States):
 
     @described(_STORE, "corrupt", "io")
     def add_vertex(
-        self, vertex: int | str, state: Any = None, edges: Iterable[tuple[Any, float]] = ()
+        self, vertex: VertexId, state: Any = None, edges: Iterable[tuple[Any, float]] = ()
     ) -> None:
         """Add a vertex.
 
@@ -355,7 +355,7 @@ class VertexStore(States):
             raise UsageError(f"the store has the vertex {vertex} already; assign its state")
 
     @described(_STORE, "vertex", "corrupt", "io")
-    def remove_vertex(self, vertex: int | str) -> None:
+    def remove_vertex(self, vertex: VertexId) -> None:
         """Remove a vertex with the edges that leave it; signals along edges to it are dropped.
 
         >>> import brimful as bf, os, pyarrow as pa, tempfile
@@ -371,7 +371,7 @@ class VertexStore(States):
             raise NotFoundError(f"there is no vertex {vertex} in the store")
 
     @described(_STORE, "vertex", "corrupt", "io")
-    def add_edge(self, source: int | str, target: int | str, weight: float = 1.0) -> None:
+    def add_edge(self, source: VertexId, target: VertexId, weight: float = 1.0) -> None:
         """Add an edge; the next run with `start` "kept" lets its source signal.
 
         Args:
@@ -389,7 +389,7 @@ class VertexStore(States):
         self.add_edges(source, [(target, weight)])
 
     @described(_STORE, "vertex", "corrupt", "io")
-    def add_edges(self, source: int | str, edges: Iterable[tuple[Any, float]]) -> None:
+    def add_edges(self, source: VertexId, edges: Iterable[tuple[Any, float]]) -> None:
         """Add edges that leave one vertex; its record is written once.
 
         >>> import brimful as bf, os, pyarrow as pa, tempfile
@@ -404,7 +404,7 @@ class VertexStore(States):
         self._kept.add_edges(vertex_id(source), weighted_pairs(edges))
 
     @described(_STORE, "vertex", "corrupt", "io")
-    def remove_edges(self, source: int | str, target: int | str) -> int:
+    def remove_edges(self, source: VertexId, target: VertexId) -> int:
         """Remove all edges from one vertex to another.
 
         Args:

@@ -114,6 +114,8 @@ def collect(states: bf.States) -> int:
         lists.append_many([0], [1])
     cache: bf.SpillingDict[str, int] = bf.SpillingDict(10)
     cache["one"] = 1
+    names: list[int | str] = [bf.id_name(vertex) for vertex in states]
+    assert [bf.id_of_name(name) for name in names] == list(states)
     return len(states) + sum(len(numbers) for numbers in bf.sort([[3, 1, 2]]))
 
 

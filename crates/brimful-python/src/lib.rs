@@ -21,6 +21,7 @@ mod keyed;
 mod log;
 mod lookup;
 mod methods;
+mod object_id;
 mod parsed;
 mod partition;
 mod plan;
@@ -83,6 +84,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns::pick_columns, module)?)?;
     module.add_function(wrap_pyfunction!(columns::foreign_format, module)?)?;
     module.add_function(wrap_pyfunction!(probe::probe, module)?)?;
+    module.add_function(wrap_pyfunction!(object_id::object_name, module)?)?;
+    module.add_function(wrap_pyfunction!(object_id::ids_of_names, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_files, module)?)?;
     module.add_function(wrap_pyfunction!(parsed::has_names, module)?)?;
     module.add_function(wrap_pyfunction!(parsed::parse_text, module)?)?;

@@ -1,4 +1,4 @@
-//! Vertices as Python objects: integers, or strings.
+//! Vertices as Python objects: integers, or strings, which may be names of other objects.
 
 use brimful::graph::Graph;
 use brimful::graph::ids::external::ExternalId;
@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::errors::Failure;
+use crate::object_id;
 
 /// An id, as given from Python.
 #[derive(Debug, Clone)]
@@ -26,10 +27,13 @@ impl<'py> FromPyObject<'_, 'py> for Vertex {
             return object.extract().map(Self::Name);
         }
         // Through the limited API of Python, 128 bits take ten times as long as 64.
-        match object.extract::<i64>() {
-            Ok(number) => Ok(Self::Number(number.into())),
-            Err(_) => object.extract().map(Self::Number),
+        if let Ok(number) = object.extract::<i64>() {
+            return Ok(Self::Number(number.into()));
         }
+        object
+            .extract()
+            .map(Self::Number)
+            .or_else(|error| object_id::name(&object).map(Self::Name).ok_or(error))
     }
 }
 

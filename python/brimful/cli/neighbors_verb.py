@@ -83,6 +83,7 @@ def _columns(
         BudgetError: Neither fits the budget.
     """
     from brimful import _native
+    from brimful.ids import shown_ids
 
     inward, weights = options.direction == "in", options.weights
     degree = (graph.in_degree if inward else graph.degree)(vertex)
@@ -101,7 +102,8 @@ def _columns(
         edges = look_ups.neighbor_stream(vertices, options.direction, weights)
         return [_column(edges, name) for name in names]
     look_up = graph.in_neighbors if inward else graph.neighbors
-    return [iter(one) for one in (look_up(vertex, weights=True) if weights else [look_up(vertex)])]
+    ids, *numbers = look_up(vertex, weights=True) if weights else [look_up(vertex)]
+    return [iter(one) for one in (shown_ids(ids, graph.native.id_type), *numbers)]
 
 
 def _column(edges: _native.NeighborStream, name: str) -> Iterator[Any]:

@@ -48,6 +48,7 @@ def add_to(verbs: shared.Verbs) -> None:
 def act(options: argparse.Namespace) -> None:
     """Search, then print."""
     from brimful.graph import Graph
+    from brimful.ids import shown_ids
     from brimful.looks import shortest_path, shortest_paths
 
     with ProgressLine(quiet=options.quiet) as progress, logged_to(progress):
@@ -56,9 +57,11 @@ def act(options: argparse.Namespace) -> None:
         ends = vertex_of(options.a, native, "A"), vertex_of(options.b, native, "B")
         graph = Graph(native, budget=given.budget)
         if options.k is not None:
-            paths = shortest_paths(graph, *ends, options.k, options.weighted, given)
+            found = shortest_paths(graph, *ends, options.k, options.weighted, given)
+            paths = [(length, shown_ids(path, native.id_type)) for length, path in found]
         else:
             path = shortest_path(graph, *ends, options.weighted, given)
+            path = None if path is None else shown_ids(path, native.id_type)
     if options.k is not None:
         _show(paths, ends, as_json=options.json)
     elif options.json:

@@ -11,6 +11,7 @@ from brimful import catalog
 from brimful.catalog import algorithms
 from brimful.cli.options import add_options
 from brimful.errors import UsageError
+from brimful.ids import Vertices
 from brimful.options.checks import number_of, whole_number
 from brimful.options.runs import (
     AskedOptions,
@@ -19,7 +20,6 @@ from brimful.options.runs import (
     StoreOptions,
 )
 from brimful.options.table import checked, picked
-from brimful.per_vertex import Vertices
 from brimful.wording import shortened
 
 if TYPE_CHECKING:

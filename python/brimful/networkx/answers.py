@@ -9,6 +9,7 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping, Set, ValuesV
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError
+from brimful.ids import column_ids, id_of_name, text_id
 from brimful.io.output import native_batches
 from brimful.wording import counted
 
@@ -129,9 +130,11 @@ class Members(Set[Any]):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        parts = [
-            batch.column(0).filter(pc.equal(batch.column(1), value)) for batch in batches(result)
-        ]
+        def having(vertices: pyarrow.Array, values: pyarrow.Array) -> pyarrow.Array:
+            own = text_id(value) if pa.types.is_string(values.type) else value
+            return vertices.filter(pc.equal(values, own))
+
+        parts = [having(*batch.columns) for batch in batches(result)]
         return cls(result, value, pa.chunked_array(parts))
 
     @classmethod
@@ -149,7 +152,7 @@ class Members(Set[Any]):
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the vertices, in batches."""
         for start in range(0, len(self._vertices), _BATCH):
-            yield from self._vertices.slice(start, _BATCH).to_pylist()
+            yield from column_ids(self._vertices.slice(start, _BATCH))
 
     def __len__(self) -> int:
         """Return the number of vertices."""
@@ -187,7 +190,7 @@ def groups(result: Result) -> Iterator[Members]:
     runs = pc.run_end_encode(values, run_end_type=pa.int64())
     start = 0
     for end, value in zip(runs.run_ends, runs.values, strict=True):
-        yield Members(result, value.as_py(), vertices.slice(start, end.as_py() - start))
+        yield Members(result, id_of_name(value.as_py()), vertices.slice(start, end.as_py() - start))
         start = end.as_py()
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
+from brimful.ids import column_ids
 from brimful.io.output import native_batches
 from brimful.networkx.answers import Members, Reader, Values, groups, unchanged
 
@@ -114,7 +115,7 @@ class Operand:
         if self.number_of_loops():
             for batch in native_batches(pa.RecordBatchReader.from_stream(self.graph)):
                 loops = pc.equal(batch.column(0), batch.column(1))
-                loop_counts.update(batch.column(0).filter(loops).to_pylist())
+                loop_counts.update(column_ids(batch.column(0).filter(loops)))
         return loop_counts
 
     def weighted(self, weight: Hashable | None) -> bool:

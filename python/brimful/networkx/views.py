@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import networkx as nx
 
+from brimful.ids import column_ids
 from brimful.networkx.answers import Items
 from brimful.networkx.operand import Operand
 
@@ -124,7 +125,7 @@ class _Adjacency(_OfNodes["_Neighbors"]):
             table = graph.neighbors_many(
                 vertices, direction=self._direction, weights=graph.weighted
             )
-            rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+            rows = zip(*map(column_ids, table.columns), strict=True)
             edges = {vertex: list(own) for vertex, own in groupby(rows, key=lambda row: row[0])}
             for node, vertex in zip(some, vertices, strict=True):
                 own = edges.get(vertex, [])

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
 from brimful.errors import UsageError
+from brimful.ids import Vertices, vertex_ids
 from brimful.options import checks
 from brimful.options.clusters import MAX_WORKERS, ClusterOptions
 from brimful.options.imports import IndexOptions
 from brimful.options.table import Option, ResourceOptions, WorkOptions, texts
-from brimful.per_vertex import Vertices, vertex_ids
 from brimful.sizes import checkpoint_interval
 from brimful.wording import shortened
 

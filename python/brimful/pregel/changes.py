@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
 
 from brimful.errors import UsageError
+from brimful.ids import vertex_id
 from brimful.options import checks
-from brimful.per_vertex import vertex_id
 from brimful.wording import shortened
 
 #: Pairs of target and value.

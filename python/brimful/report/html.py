@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import UsageError
+from brimful.ids import Vertices, vertex_id
 from brimful.io.output import check_output, new_file
 from brimful.options.checks import given_path
 from brimful.options.described import EXPORT, described
@@ -27,7 +28,7 @@ from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful.graph import Graph
-    from brimful.per_vertex import PerVertex, Vertices
+    from brimful.per_vertex import PerVertex
 
 #: Bytes that pyarrow, matplotlib and Jinja take besides brimful's own memory.
 REPORT_RESERVE_BYTES = ARROW_RESERVE_BYTES + (80 << 20)
@@ -139,7 +140,8 @@ class Report:
 
 def vertex_list(around: Vertices) -> list[int | str]:
     """Return the vertices that a user names: one, or several."""
-    return [around] if isinstance(around, (int, str)) else list(around)
+    listed = [around] if isinstance(around, (int, str, float)) else around
+    return [vertex_id(vertex) for vertex in listed]
 
 
 def check_report(path: str, *, overwrite: bool) -> None:

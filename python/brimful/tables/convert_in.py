@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
 from brimful.errors import InputError, UsageError
+from brimful.ids import id_of_name, text_id
 from brimful.options import checks
+from brimful.packages import pyarrow
 from brimful.tables.edge_table import EdgeTable, open_batches
 
 _BATCH_ROWS = 65_536
@@ -65,20 +67,15 @@ def from_networkx(graph: Any, weight: str | None) -> ObjectEdges:
 
     Raises:
         UsageError: `graph` is not a NetworkX graph.
-        InputError: A node is not an integer of 64 bits, or a weight is not a number.
+        InputError: A node cannot be an id, or a weight is not a number.
     """
     if not all(hasattr(graph, name) for name in _NETWORKX):
         raise UsageError(
             f"expected a NetworkX graph of one of its four kinds, found {type(graph).__name__}"
         )
     name = "the NetworkX graph"
-    id_type = _id_type(
-        graph.nodes,
-        name,
-        "nodes",
-        "relabel them with networkx.convert_node_labels_to_integers",
-    )
-    own = _reader(id_type)
+    id_type = _id_type(graph.nodes, name, "nodes")
+    own = _reader(id_type, name)
     weighted = weight is not None and any(
         value is not None for _, _, value in graph.edges(data=weight, default=None)
     )
@@ -112,7 +109,7 @@ def from_igraph(graph: Any, weight: str | None, vertex: str | None) -> ObjectEdg
 
     Raises:
         UsageError: `graph` is not an igraph graph.
-        InputError: An id is not an integer of 64 bits or occurs twice, or a weight is not a number.
+        InputError: A value cannot be an id or occurs twice, or a weight is not a number.
     """
     if not all(hasattr(graph, name) for name in _IGRAPH):
         raise UsageError(f"expected an igraph.Graph, found {type(graph).__name__}")
@@ -124,13 +121,13 @@ def from_igraph(graph: Any, weight: str | None, vertex: str | None) -> ObjectEdg
     isolated: list[Any] = []
     if vertex is not None and vertex in graph.vs.attributes():
         ids = graph.vs[vertex]
-        id_type = _id_type(ids, name, f"vertex attributes '{vertex}'", "give other ids")
+        id_type = _id_type(ids, name, f"vertex attributes '{vertex}'")
         if len(set(ids)) != count:
             raise InputError(
                 f"{name} has vertices with the same '{vertex}'; make the ids distinct, or pass "
                 "vertex=None to take igraph's own indexes"
             )
-        own = _reader(id_type)
+        own = _reader(id_type, name)
         isolated = [own(ids[at]) for at, degree in enumerate(graph.degree()) if degree == 0]
     weighted = weight is not None and weight in graph.es.attributes()
     ends = ((ids[source], ids[target]) for source, target in pairs)
@@ -202,45 +199,67 @@ def _entries(matrix: Any, undirected: bool, weighted: bool) -> Iterator[list[Any
         yield arrays
 
 
-def _id_type(ids: Iterable[Any], name: str, noun: str, remedy: str) -> str:
-    """Return `int64`, or `uint64` where an id needs it, or `string` if all ids are strings.
+def _id_type(ids: Iterable[Any], name: str, noun: str) -> str:
+    """Return the type of ids: `int64`, `uint64` where an id needs it, `string`, or `object`.
+
+    The ids of type `object` are not all integers and not all strings; names stand for them.
 
     Raises:
-        InputError: An id is neither, some are strings and some not, or integers do not fit one of
-            the two.
+        InputError: Integers do not fit one of the two types, or a string is the name of an object.
     """
     low, high = 0, 0
-    strings = None
+    kinds = set()
     for value in ids:
-        string = isinstance(value, str)
-        if strings is None:
-            strings = string
-        if strings and string:
-            continue
-        if string or strings or isinstance(value, bool) or not isinstance(value, SupportsIndex):
-            raise InputError(
-                f"{name} has {noun} such as {str(value)[:40]!r} ({type(value).__name__}), and "
-                f"vertex ids must be all integers or all strings; {remedy}"
-            )
-        number = operator.index(value)
-        low, high = min(low, number), max(high, number)
+        if isinstance(value, str):
+            kinds.add("string")
+            if id_of_name(value) is not value:
+                raise InputError(
+                    f"{name} has {noun} such as {value[:40]!r}, which is the name of the vertex "
+                    f"{id_of_name(value)!r}; give other ids"
+                )
+        elif isinstance(value, SupportsIndex) and not isinstance(value, bool):
+            kinds.add("integer")
+            number = operator.index(value)
+            low, high = min(low, number), max(high, number)
+        else:
+            return "object"
     if low < -(2**63) or high >= 2**64 or (low < 0 and high >= 2**63):
         raise InputError(
             f"{name} has {noun} from {low} to {high}, and vertex ids have 64 bits, signed or not"
         )
-    if strings:
+    if len(kinds) == 2:
+        return "object"
+    if "string" in kinds:
         return "string"
     return "uint64" if high >= 2**63 else "int64"
 
 
-def _reader(id_type: str) -> Callable[[Any], Any]:
-    """Return the function that makes an `int` or `str` of an id."""
+def _reader(id_type: str, name: str) -> Callable[[Any], Any]:
+    """Return the function that makes an `int` or `str` of an id.
+
+    The function raises `InputError` if an object cannot be an id.
+    """
+
+    def object_name(value: Any) -> str:
+        try:
+            return text_id(value)
+        except UsageError as error:
+            raise InputError(f"{name}: {error}; relabel the vertices") from None
+
+    if id_type == "object":
+        return object_name
     return str if id_type == "string" else operator.index
+
+
+def _arrow_type(id_type: str) -> pyarrow.DataType:
+    import pyarrow as pa
+
+    return pa.type_for_alias("string" if id_type == "object" else id_type)
 
 
 def _table(name: str, id_type: str, edges: Iterable[Sequence[Any]], weighted: bool) -> EdgeTable:
     """Return a table of `(source, target)` or `(source, target, weight)` tuples."""
-    own = _reader(id_type)
+    own = _reader(id_type, name)
 
     def batches() -> Iterator[list[Any]]:
         import pyarrow as pa
@@ -248,7 +267,7 @@ def _table(name: str, id_type: str, edges: Iterable[Sequence[Any]], weighted: bo
         rows = iter(edges)
         while batch := list(itertools.islice(rows, _BATCH_ROWS)):
             columns = [[own(row[end]) for row in batch] for end in (0, 1)]
-            arrays = [pa.array(column, pa.type_for_alias(id_type)) for column in columns]
+            arrays = [pa.array(column, _arrow_type(id_type)) for column in columns]
             if weighted:
                 arrays.append(pa.array([_weight(name, row) for row in batch], pa.float64()))
             yield arrays
@@ -293,7 +312,7 @@ def _check_exact(name: str, edge: Sequence[Any]) -> None:
 def _open(name: str, id_type: str, batches: Iterator[list[Any]], weighted: bool) -> EdgeTable:
     import pyarrow as pa
 
-    kind = pa.type_for_alias(id_type)
+    kind = _arrow_type(id_type)
     fields = [pa.field("source", kind), pa.field("target", kind)]
     if weighted:
         fields.append(pa.field("weight", pa.float64()))

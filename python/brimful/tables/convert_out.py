@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from brimful.errors import CorruptError, MissingPackageError
+from brimful.ids import column_ids
 from brimful.io.output import native_batches
 from brimful.options.described import described
 from brimful.packages import _native, igraph, networkx, numpy, pandas, polars, pyarrow, scipy
@@ -226,9 +227,9 @@ class Conversions:
         kind = "Multi" if self.is_multigraph() else ""
         kind += "DiGraph" if native.directed else "Graph"
         graph: networkx.Graph = getattr(module, kind)()
-        graph.add_nodes_from(self.vertex_ids().to_pylist())
+        graph.add_nodes_from(column_ids(self.vertex_ids()))
         for batch in native_batches(self._edge_reader()):
-            edges = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            edges = zip(*map(column_ids, batch.columns), strict=True)
             if native.weighted:
                 graph.add_weighted_edges_from(edges)
             else:
@@ -316,7 +317,7 @@ class Conversions:
             # igraph would convert an array to Python objects first; it reads a buffer directly.
             edges=edges.data,
             directed=native.directed,
-            vertex_attrs={"vertex": ids.to_pylist()},
+            vertex_attrs={"vertex": column_ids(ids)},
             edge_attrs={"weight": table["weight"].to_pylist()} if native.weighted else {},
         )
         return made

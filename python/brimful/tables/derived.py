@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import BrimfulError, InputError, UsageError
+from brimful.ids import VertexId, own_id
 from brimful.io.hidden import whole_graph
 from brimful.io.ingest import import_table
 from brimful.io.output import native_batches
@@ -173,7 +174,7 @@ def derive(
 
 
 def within(
-    graph: Graph, vertices: Sequence[int | str], hops: int, resources: Resources
+    graph: Graph, vertices: Sequence[VertexId], hops: int, resources: Resources
 ) -> pyarrow.Array:
     """Return the vertices within some hops of others, and these, in memory.
 
@@ -187,7 +188,8 @@ def within(
     for vertex in vertices:
         graph.degree(vertex)
     kind = vertex_rows(graph.native).schema.field(0).type
-    vertices_within = latest = pc.unique(pa.array(vertices, kind))
+    own = [own_id(vertex, texts=pa.types.is_string(kind)) for vertex in vertices]
+    vertices_within = latest = pc.unique(pa.array(own, kind))
     for _ in range(hops):
         bytes_ = _REACHED_BYTES * pc.sum(graph.degrees_many(latest)).as_py()
         needed, limit = max(bytes_, resources.taken_bytes(bytes_)), resources.budget_bytes()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError, UsageError
+from brimful.ids import VertexId, own_id
 from brimful.tables.edge_columns import ENDS, edge_rows
 from brimful.tables.spilled import spilled
 from brimful.wording import counted, shortened
@@ -92,7 +93,7 @@ class EdgeValues:
             )
         return found[0]
 
-    def all(self, source: int | str, target: int | str, weight: float | None = None) -> list[Any]:
+    def all(self, source: VertexId, target: VertexId, weight: float | None = None) -> list[Any]:
         """Return the values of all edges from one vertex to another, by ascending weight.
 
         Args:
@@ -103,7 +104,9 @@ class EdgeValues:
         Returns:
             A list, empty if there is no edge.
         """
-        if not self._is_id(source) or not self._is_id(target):
+        try:
+            source, target = (own_id(end, texts=self._has_texts) for end in (source, target))
+        except NotFoundError:
             return []
         found = list(self._rows(source, target))
         if not self._is_directed and source != target:
@@ -111,9 +114,6 @@ class EdgeValues:
             found += self._rows(target, source)
             found.sort(key=lambda row: row[0])
         return [value for own, value in found if weight is None or own == weight]
-
-    def _is_id(self, end: object) -> bool:
-        return isinstance(end, str) if self._has_texts else hasattr(end, "__index__")
 
     def _rows(self, source: Any, target: Any) -> Iterator[tuple[float, Any]]:
         """Yield weight and value of each edge that is written with these ends."""

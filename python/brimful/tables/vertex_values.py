@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError
+from brimful.ids import VertexId, column_ids, own_id
 from brimful.tables.columns import vertex_rows
 from brimful.tables.spilled import spilled
 
@@ -41,18 +43,18 @@ class VertexValues(Mapping[int | str, Any]):
         """Pickle the path of the graph, from which another process reads the column."""
         return _opened, (self._graph.path, self._column)
 
-    def __getitem__(self, vertex: int | str) -> Any:
+    def __getitem__(self, vertex: VertexId) -> Any:
         """Return the value of a vertex.
 
         Raises:
             NotFoundError: The graph has no such vertex (also a `KeyError`).
         """
-        is_id = isinstance(vertex, str) if self._has_texts else hasattr(vertex, "__index__")
-        part = bisect.bisect_right(self._firsts, vertex) - 1 if is_id else -1
+        own: Any = own_id(vertex, texts=self._has_texts)
+        part = bisect.bisect_right(self._firsts, own) - 1
         if part >= 0:
             ids, values = self._parts[part]
-            at = bisect.bisect_left(ids, vertex, key=lambda id_: id_.as_py())
-            if at < len(ids) and ids[at].as_py() == vertex:
+            at = bisect.bisect_left(ids, own, key=lambda id_: id_.as_py())
+            if at < len(ids) and ids[at].as_py() == own:
                 return values[at].as_py()
         raise NotFoundError(f"there is no vertex {vertex}")
 
@@ -62,7 +64,7 @@ class VertexValues(Mapping[int | str, Any]):
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the vertices in ascending order."""
-        return (id_.as_py() for ids, _ in self._parts for id_ in ids)
+        return chain.from_iterable(column_ids(ids) for ids, _ in self._parts)
 
 
 def _opened(path: str, column: str) -> VertexValues:

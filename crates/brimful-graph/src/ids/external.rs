@@ -30,11 +30,14 @@ pub enum ExternalId {
 }
 
 impl std::fmt::Display for ExternalId {
-    /// An integer, or a quoted string.
+    /// An integer, the JSON text of another object, or a quoted string.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Number(number) => write!(f, "{number}"),
-            Self::Name(name) => write!(f, "{name:?}"),
+            Self::Name(name) => match name.strip_prefix(OBJECT) {
+                Some(object) if !object.is_empty() => f.write_str(object),
+                _ => write!(f, "{name:?}"),
+            },
         }
     }
 }
@@ -84,6 +87,14 @@ impl IdType {
             Self::UInt64 | Self::UInt32 | Self::String => u64::try_from(number).ok(),
         }
     }
+}
+
+/// The beginning of the name of an object other than a string; a JSON text follows.
+const OBJECT: &str = "json:";
+
+/// The name of an integer in a graph with strings as ids. The string of its digits is another id.
+pub fn name_of_number(number: i128) -> String {
+    format!("{OBJECT}{number}")
 }
 
 /// The ids as options, none of which is missing.

@@ -21,7 +21,7 @@ use brimful_store::{Job, Resources};
 
 use crate::error::{Error, Result};
 use crate::ids::ascending::{AscendingFile, BLOCK_NUMBERS, PackedBlock};
-use crate::ids::external::ExternalId;
+use crate::ids::external::{ExternalId, name_of_number};
 use crate::read::graph::Graph;
 use crate::read::index::Index;
 use crate::read::name_cursor::{Labels, NameCursor};
@@ -210,7 +210,10 @@ impl Lookup {
         match (id, self.graph.names()) {
             (ExternalId::Number(number), None) => Ok(self.graph.id_type().bits(*number)),
             (ExternalId::Name(name), Some(file)) => self.names().find(file, name),
-            _ => Ok(None),
+            (ExternalId::Number(number), Some(file)) => {
+                self.names().find(file, &name_of_number(*number))
+            }
+            (ExternalId::Name(_), None) => Ok(None),
         }
     }
 

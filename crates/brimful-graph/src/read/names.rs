@@ -1,7 +1,7 @@
 //! The look-up of strings in a graph.
 
 use crate::error::{Error, Result};
-use crate::ids::external::ExternalId;
+use crate::ids::external::{ExternalId, name_of_number};
 use crate::ids::names::{NameFile, NameSizes};
 use crate::read::graph::Graph;
 
@@ -19,6 +19,9 @@ impl Graph {
     /// The internal id of a vertex, with the errors of [`Graph::find`] and [`Graph::find_name`].
     pub fn find_id(&self, id: &ExternalId) -> Result<u64> {
         match id {
+            ExternalId::Number(number) if self.names().is_some() => {
+                self.find_name(&name_of_number(*number))
+            }
             ExternalId::Number(number) => self.find(*number),
             ExternalId::Name(name) => self.find_name(name),
         }

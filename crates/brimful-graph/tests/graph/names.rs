@@ -106,6 +106,21 @@ fn words_are_ids() {
 }
 
 #[test]
+fn integers_are_found_by_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = import_as(dir.path(), TextFormat::EdgeList, "json:7 7\nb json:7\n", &strings());
+    let lookup = Lookup::new(Arc::new(graph.unwrap()));
+    let find = |id: ExternalId| lookup.find(&id).ok();
+    let seven = find(ExternalId::Number(7));
+    assert_eq!(seven, find(ExternalId::Name("json:7".into())));
+    assert_eq!(seven, lookup.graph().find_id(&ExternalId::Number(7)).ok());
+    assert!(seven.is_some() && seven != find(ExternalId::Name("7".into())));
+    assert_eq!(find(ExternalId::Number(8)), None);
+    let many = [ExternalId::Name("b".into()), ExternalId::Number(7)];
+    assert_eq!(lookup.find_all(&many, &Job::new()).unwrap()[1], seven.unwrap());
+}
+
+#[test]
 fn lists_of_names_and_long_lines() {
     let folder = tempfile::tempdir().unwrap();
     let mut text = String::from("# lists\nhub");

@@ -14,13 +14,13 @@ use brimful::graph::read::name_cursor::NameCursor;
 use brimful::graph::{Error as GraphError, Graph};
 use brimful::store::Resources;
 use brimful::vertices::Growth;
-use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::graph_ids::GraphIds;
 use crate::errors::Failure;
+use crate::object_id;
 use crate::vertex::integer;
 
 /// Bytes of an entry of the table of created vertices, besides its string.
@@ -224,7 +224,7 @@ impl Ids {
                 let kind = self.graph.id_type();
                 integer(py, kind.number(kind.from_order_key(key)))
             }
-            Key::Name(name) => name.into_bound_py_any(py),
+            Key::Name(name) => object_id::id(py, &name),
         }
     }
 
