@@ -394,6 +394,6 @@ def test_a_resolver_of_its_own_decides(tmp_path: Path, store: str, mode: Any) ->
                 ("twice", False, ["a", "b"], False),
             ]
         assert set(found) == {"a", "b", "created", "kept", "twice"}
-        failed = "failed to compute at vertex failing: LookupError: nobody is there"
+        failed = "failed to resolve changes at vertex failing: LookupError: nobody is there"
         with pytest.raises(bf.ProgramError, match=failed):
             bf.run(graph, Fails(), store=url(store, tmp_path), mode=mode)

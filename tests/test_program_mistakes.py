@@ -147,3 +147,104 @@ def test_other_objects_are_refused_with_a_remedy(graph: bf.Graph) -> None:
     assert refused(graph, Largest).endswith("; pass an instance, such as Largest()")
     assert refused(graph, "pagerank").endswith("; that algorithm is brimful.pagerank(graph)")
     assert refused(graph, "pagerang").endswith("not pagerang")
+
+
+class Changing(Largest):
+    """The largest id, as a program that may change the graph."""
+
+    mutates = True
+
+
+@pytest.mark.parametrize(
+    ("method", "place"), [("collect", 2), ("signal", 1), ("signal_score", 2), ("collect_score", 2)]
+)
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_failures_in_changing_graphs_are_those_of_other_programs(
+    graph: bf.Graph, method: str, place: int, mode: Any
+) -> None:
+    def failing(self: Any, vertex: Any, *arguments: Any) -> Any:
+        if vertex.id == place and vertex.superstep in (1, None):
+            raise LookupError("lost")
+        return getattr(Largest, method)(self, vertex, *arguments)
+
+    def described(base: type) -> tuple[str, Any, Any, Any]:
+        program = type("Failing", (base,), {method: failing, "delivery": "each"})()
+        with pytest.raises(bf.ProgramError) as caught:
+            bf.run(graph, program, mode=mode)
+        error = caught.value
+        assert isinstance(error.__cause__, LookupError)
+        return str(error), error.vertex, error.superstep, error.state
+
+    assert described(Changing) == described(Largest)
+
+
+def test_failures_besides_compute_name_their_action(graph: bf.Graph) -> None:
+    class Resolving(Halting):
+        mutates = True
+
+        def compute(self, vertex: Any, messages: list[Any]) -> None:
+            vertex.request_add_edge(1, 3)
+            vertex.send_to_all(1)
+            vertex.vote_to_halt()
+
+        def resolve(self, id: Any, vertex: Any, changes: Any) -> Any:
+            raise LookupError("lost")
+
+    class Creating(Changing):
+        def collect(self, vertex: Any, signals: list[Any]) -> Any:
+            vertex.request_add_edge(9, 3)
+            return vertex.state
+
+        def create(self, id: Any) -> Any:
+            raise LookupError("lost")
+
+    class Combining(Changing):
+        def combine(self, left: Any, right: Any) -> Any:
+            raise LookupError("lost")
+
+    with pytest.raises(bf.ProgramError, match=r"to resolve changes at vertex 1: Lookup.*step 1"):
+        bf.run(graph, Resolving())
+    with pytest.raises(bf.ProgramError, match=r"to resolve changes at vertex 9: Lookup.*step 1"):
+        bf.run(graph, Creating())
+    with pytest.raises(bf.ProgramError, match="failed to combine signals at vertex 1: LookupError"):
+        bf.run(bf.read(pa.table({"source": [2, 3], "target": [1, 1]})), Combining())
+    with pytest.raises(bf.ProgramError, match=r"failed to collect at vertex 1: .*superstep 0"):
+        bf.run(graph, type("Odd", (Changing,), {"collect": lambda *_: ...})(), store="bytes")
+
+
+@pytest.mark.parametrize(
+    ("base", "statement", "remedy"),
+    [
+        (Largest, "vertex.request_add_edge(1, 3)", "set mutates = True in the class of the"),
+        (Largest, "vertex.state = 3", "return the new state from collect"),
+        (Changing, "vertex.state = 3", "return the new state from collect"),
+        (Largest, "vertex.seen = 3", "a vertex keeps nothing but its state, which collect returns"),
+        (Largest, "vertex.vote_to_halt()", "vote_to_halt is for a bf.Pregel"),
+        (Largest, "vertex.value", "read vertex.state"),
+        (Largest, "vertex.degre", "did you mean 'degree'?"),
+        (Halting, "vertex.state = 3", "assign the new state to vertex.value"),
+        (Halting, "vertex.state", "read vertex.value"),
+        (Halting, "vertex.signalled", "signalled is for a bf.Program"),
+        (Halting, "vertex.send_to_al(1)", "did you mean 'send_to_all'?"),
+    ],
+)
+def test_attributes_that_a_vertex_lacks_come_with_a_remedy(
+    graph: bf.Graph, base: type, statement: str, remedy: str
+) -> None:
+    names: dict[str, Any] = {}
+    exec(f"def wrong(self, vertex, received):\n    {statement}\n    return 1\n", names)
+    method = "compute" if base is Halting else "collect"
+    with pytest.raises(bf.ProgramError) as caught:
+        bf.run(graph, type("Wrong", (base,), {method: names["wrong"]})())
+    assert isinstance(caught.value.__cause__, AttributeError)
+    assert f"; {remedy}" in str(caught.value)
+
+
+def test_other_attribute_errors_have_no_remedy(graph: bf.Graph) -> None:
+    class Wrong(Largest):
+        def collect(self, vertex: Any, signals: list[Any]) -> Any:
+            return vertex.state.real.vote_to_halt
+
+    with pytest.raises(bf.ProgramError) as caught:
+        bf.run(graph, Wrong())
+    assert str(caught.value).endswith("; superstep 0, state 1")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from brimful.adapted import Totals, adapted, tolerance_of, totals_of
 from brimful.catalog import open_store
 from brimful.cluster.exchange import ShareDone
+from brimful.errors import ProgramError
 from brimful.extra_state import checked_dumps, extra_state
+from brimful.failed_calls import in_own_words
 from brimful.options.runs import ProgramStepOptions, StepOptions
 from brimful.options.table import picked
 from brimful.pregel.adapter import PregelAdapter
@@ -150,6 +152,8 @@ class InterpretedRun:
         except ShareDone:
             self._end(steps)
             raise
+        except ProgramError as error:
+            raise in_own_words(error, self._program, called) from error.__cause__
         self._end(steps)
         return states
 

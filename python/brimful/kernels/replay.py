@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from brimful.errors import ProgramError
+from brimful.failed_calls import failed_call, placed
 from brimful.kernels.arrays import read
 from brimful.kernels.numbers import bits, silence_of
 from brimful.kernels.slots import Slot, aggregates_type
 from brimful.pregel.program import Pregel
 from brimful.program import Program
-from brimful.wording import shortened
 
 if TYPE_CHECKING:
     from brimful.kernels.program import Reading
@@ -110,17 +110,11 @@ def replayed(
             call()
     except Exception as raised:  # noqa: BLE001 - methods raise anything.
         cause = raised
-        text = f"{type(raised).__name__}: {raised}".removesuffix(": ")
-        message = f"the program failed to {doing} {where}: {text}"
     if isinstance(program, Program) and doing == "signal" and received.state is not None:
         # Compiled code makes the signals of a superstep at the end of the one before.
         superstep += 1
-    error = ProgramError(message, id)
-    error.__cause__ = cause
-    if doing != _BEGINS:
-        error.superstep, error.state = superstep, vertex.state
-        error.args = (f"{message}; superstep {superstep}, state {shortened(vertex.state)}",)
-    return error
+    place = (None, None) if doing == _BEGINS else (superstep, vertex.state)
+    return placed(message, id, *place) if cause is None else failed_call(doing, id, cause, *place)
 
 
 #: The verb and the call of a method.

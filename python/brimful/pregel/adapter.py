@@ -55,6 +55,8 @@ class PregelAdapter(Program):
         """
         self.program = program
         self._is_async, self._keeps = mode != "sync", keeps
+        #: The action of a call besides `compute` that raised an exception.
+        self.failed: str | None = None
         combines = defines(program, "combine")
         # Requests travel with the messages and must not be combined with them.
         self.delivery = "combined" if combines and not program.mutates else "each"  # type: ignore[misc]
@@ -119,7 +121,7 @@ class PregelAdapter(Program):
                     return None
                 value, edges = resolved.value, resolved.edges
             if self._combine is not None and len(messages) > 1:
-                messages = [reduce(self._combine, messages)]
+                messages = [self._called("combine signals", reduce, self._combine, messages)]
         elif signals and isinstance(signals[0], _Several):
             messages = list(signals[0])
         computed = PregelVertex(vertex, value, edges, self._shared)
@@ -147,9 +149,16 @@ class PregelAdapter(Program):
 
     def _resolved(
         self, vertex: Vertex, value: Any, edges: Edges | None, changes: VertexChanges
-    ) -> VertexData | None:
+    ) -> Any:
         data = None
         if vertex.state is not None:
             own = vertex.edges if edges is None else edges  # type: ignore[attr-defined]
             data = VertexData(value, list(own))
-        return self.program.resolve(vertex.id, data, changes)
+        return self._called("resolve changes", self.program.resolve, vertex.id, data, changes)
+
+    def _called(self, doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except Exception:
+            self.failed = doing
+            raise

@@ -70,6 +70,8 @@ class Signalling(Pregel):
         self.program, self._has_supersteps = program, mode == "sync"
         self._called = adapted(program, None, None)
         self._thresholds = thresholds_of(program)
+        #: The action of a call that raised an exception, and its vertex.
+        self.failed: tuple[str, SignallingVertex] | None = None
 
     def initial_value(self, vertex: brimful.Vertex) -> Any:
         """Return the first state."""
@@ -77,23 +79,29 @@ class Signalling(Pregel):
 
     def compute(self, vertex: PregelVertex, messages: list[Any]) -> None:
         """Collect signals, and signal if the score exceeds its threshold."""
-        program, superstep = self._called, vertex.superstep
-        of_signals, of_collects = self._thresholds
-        seen = SignallingVertex(vertex)
-        if messages:
-            seen.superstep = superstep - 1 if self._has_supersteps else None
-            if program.collect_score(seen, messages) > of_collects:
-                seen._state = vertex.value = program.collect(seen, messages)
-        seen.superstep = superstep if self._has_supersteps else None
-        seen.signalled = vertex._memory[0] if vertex._memory else None
-        is_due = program.signal_score(seen) > of_signals
-        seen.signalled = None
-        if is_due:
-            for target, weight in vertex.edges:
-                signal = program.signal(seen, target, weight)
-                if signal is not None:
-                    vertex.send(target, signal)
-            vertex._memory = [vertex.value]
+        seen, doing = SignallingVertex(vertex), "score"
+        try:
+            if messages:
+                seen.superstep = vertex.superstep - 1 if self._has_supersteps else None
+                if self._called.collect_score(seen, messages) > self._thresholds[1]:
+                    doing = "collect"
+                    seen._state = vertex.value = self._called.collect(seen, messages)
+            else:
+                seen.superstep = vertex.superstep if self._has_supersteps else None
+            # As in other programs, the score belongs to the superstep of the collect before it.
+            seen.signalled, doing = vertex._memory[0] if vertex._memory else None, "score"
+            is_due = self._called.signal_score(seen) > self._thresholds[0]
+            seen.superstep = vertex.superstep if self._has_supersteps else None
+            seen.signalled, doing = None, "signal"
+            if is_due:
+                for target, weight in vertex.edges:
+                    signal = self._called.signal(seen, target, weight)
+                    if signal is not None:
+                        vertex.send(target, signal)
+                vertex._memory = [vertex.value]
+        except Exception:
+            self.failed = doing, seen
+            raise
         vertex.vote_to_halt()
 
     def resolve(
