@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +83,25 @@ def test_a_value_that_cannot_be_spilled_is_named_by_its_key() -> None:
     cache["bad"] = 4
     assert dict(cache.items()) == {"good": 1, "bad": 4, "a": 2, "b": 3}
     cache.close()
+
+
+@pytest.mark.parametrize("text", ["abc", b"abc", bytearray(b"abc"), 3, None])
+def test_a_text_is_no_sequence_of_records(tmp_path: Path, text: Any) -> None:
+    with bf.Bag(tmp_path / "bag", serializer="str") as bag, bf.Map(tmp_path / "map") as words:
+        bag.extend(["one", "two", "three"])
+        calls: list[tuple[str, Callable[[], object]]] = [
+            ("records", lambda: bag.extend(text)),
+            ("records", lambda: bag.store_batch([0, 1, 2], text)),
+            ("records", lambda: bag.append_to_batch([0, 1, 2], text)),
+            ("keys", lambda: words.get_many(text)),
+            ("pairs", lambda: words.update(text)),
+            ("pairs", lambda: words.chain_many(text)),
+        ]
+        for noun, call in calls:
+            with pytest.raises(bf.UsageError, match=f"{noun} must be a sequence such as a list"):
+                call()
+        assert list(bag) == ["one", "two", "three"]
+        for wrong in (["abc"], [3], [("a", "b", "c")]):
+            with pytest.raises(bf.UsageError, match="expected a pair of key and value, found"):
+                words.update(wrong)  # type: ignore[arg-type]
+        assert len(words) == 0

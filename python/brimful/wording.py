@@ -61,7 +61,7 @@ def rows_shown(rows: Sequence[int], table: str) -> str:
 
 def either(words: Sequence[str]) -> str:
     """Return `keep, drop or sum`."""
-    return " or ".join([", ".join(words[:-1]), words[-1]])
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def shortened(value: object) -> str:

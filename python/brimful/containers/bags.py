@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from brimful import _native
-from brimful.containers.collection import CHUNK_BYTES, Collection, batches, folder_of, one_id, whole
+from brimful.containers.collection import (
+    CHUNK_BYTES,
+    Collection,
+    batches,
+    folder_of,
+    one_id,
+    several,
+    whole,
+)
 from brimful.errors import BrimfulError, CorruptError, RecordIdError, UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.packages import numpy
@@ -82,12 +90,12 @@ class Bag(Collection[_native.RecordBag]):
                 of tuples, and texts of the keys of a dict.
 
         Raises:
-            InputError: The bag was made with another serializer.
+            InputError: The bag was made with another serializer, or is another collection.
             StoreIoError: Another process has the bag open.
         """
         self._name, dumps, self._loads = serializer_of(serializer)
         self._dumps = _refusing(self._name, dumps)
-        native = _native.RecordBag.open(folder_of(path), self._name, parse_budget(budget))
+        native = _native.RecordBag.open(folder_of(path, "Bag"), self._name, parse_budget(budget))
         super().__init__(native, path)
 
     @property
@@ -208,7 +216,7 @@ class Bag(Collection[_native.RecordBag]):
         """
         from brimful.containers.collection import ids as as_ids
 
-        records = [self._dumps(value) for value in values]
+        records = [self._dumps(value) for value in several(values, "records")]
         self.native.store_batch(as_ids(ids, len(self)), records)
 
     @described(COLLECTION, "closed", "corrupt", "io")
@@ -246,7 +254,7 @@ class Bag(Collection[_native.RecordBag]):
         (3, 5)
         """
         first = len(self)
-        for batch in _in_batches(map(self._dumps, values)):
+        for batch in _in_batches(map(self._dumps, several(values, "records"))):
             self.native.extend(batch)
         return first
 
@@ -287,7 +295,7 @@ class Bag(Collection[_native.RecordBag]):
         from brimful.containers.collection import ids as as_ids
 
         self._require_concatenation()
-        records = [self._dumps(value) for value in values]
+        records = [self._dumps(value) for value in several(values, "records")]
         self.native.append_to_batch(as_ids(ids, len(self)), records)
 
     def _require_concatenation(self) -> None:

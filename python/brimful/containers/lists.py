@@ -39,7 +39,7 @@ class Lists(Collection[_native.DiskLists]):
 
     _noun = "list"
 
-    @described(COLLECTION, "usage", "budget", "corrupt", "io")
+    @described(COLLECTION, "usage", "other", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], count: int, *, budget: Budget = None) -> None:
         """Open the lists at `path`, or make them.
 
@@ -47,7 +47,7 @@ class Lists(Collection[_native.DiskLists]):
             count: Number of lists, empty at first.
         """
         count = whole(count, "the number of lists", least=1, most=2**32)
-        native = _native.DiskLists.open(folder_of(path), count, parse_budget(budget))
+        native = _native.DiskLists.open(folder_of(path, "Lists"), count, parse_budget(budget))
         super().__init__(native, path)
 
     @described(COLLECTION, "closed", "corrupt", "io")

@@ -15,10 +15,11 @@ from collections.abc import (
 from typing import Any
 
 from brimful import _native
-from brimful.containers.collection import CHUNK_BYTES, Collection, folder_of
+from brimful.containers.collection import CHUNK_BYTES, Collection, folder_of, several
 from brimful.errors import NotFoundError, UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
+from brimful.wording import shortened
 
 
 def _text_or_bytes(value: Any) -> bytes:
@@ -64,10 +65,10 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
     (True, False)
     """
 
-    @described(COLLECTION, "usage", "budget", "corrupt", "io")
+    @described(COLLECTION, "usage", "other", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the map at `path`, or make it."""
-        super().__init__(_native.DiskMap.open(folder_of(path), parse_budget(budget)), path)
+        super().__init__(_native.DiskMap.open(folder_of(path, "Map"), parse_budget(budget)), path)
         #: The keys that `popitem` removes next.
         self._leaving: Iterator[bytes] = iter(())
 
@@ -143,7 +144,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         ...     words.get_many(["two", "ten"])
         [b'2', None]
         """
-        return self.native.get_many([_text_or_bytes(key) for key in keys])
+        return self.native.get_many([_text_or_bytes(key) for key in several(keys, "keys")])
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def update(  # type: ignore[override]
@@ -334,10 +335,14 @@ def _pairs_in_batches(
     pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]], more: Mapping[str, Any]
 ) -> Iterator[list[tuple[bytes, bytes]]]:
     """Yield keys and values as bytes, in lists of some MiB."""
-    listed = pairs.items() if isinstance(pairs, Mapping) else pairs
+    listed = pairs.items() if isinstance(pairs, Mapping) else several(pairs, "pairs")
     batch: list[tuple[bytes, bytes]] = []
     size = 0
-    for key, value in itertools.chain(listed, more.items()):
+    for pair in itertools.chain(listed, more.items()):
+        try:
+            key, value = pair
+        except (TypeError, ValueError):
+            raise UsageError(f"expected a pair of key and value, found {shortened(pair)}") from None
         batch.append((_text_or_bytes(key), _text_or_bytes(value)))
         # The Python objects of a pair take about 128 bytes besides its content.
         size += len(batch[-1][0]) + len(batch[-1][1]) + 128

@@ -77,6 +77,7 @@ ERRORS = {
     "vertex": ("NotFoundError", "The graph has no such vertex (also a `KeyError`)."),
     "graph": ("NotFoundError", "There is no graph or input file at the path."),
     "closed": ("UsageError", "The collection is closed."),
+    "other": ("InputError", "The folder holds another collection."),
     "closed graph": ("UsageError", "The graph is closed."),
     "record": ("RecordIdError", "There is no record with this id."),
 }
