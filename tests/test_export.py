@@ -381,3 +381,12 @@ def test_from_python(tmp_path: Path) -> None:
         with pytest.raises(bf.BudgetError):
             opened.export(tmp_path / "out.graph", overwrite=True, budget="1M")
     assert read_metis(tmp_path / "out.graph") == read_mtx(tmp_path / "named")
+
+
+def test_an_unknown_suffix_of_an_output_gets_a_suggestion(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("1 2\n")
+    with bf.read(tmp_path / "e.txt") as read:
+        with pytest.raises(bf.UsageError, match=r"; did you mean '\.csv'\?"):
+            read.export(tmp_path / "edges.cvs")
+        with pytest.raises(bf.UsageError, match=r"; did you mean '\.parquet'\?"):
+            bf.pagerank(read).write(tmp_path / "ranks.parqet")

@@ -98,6 +98,65 @@ def test_methods_without_a_value_are_refused(graph: bf.Graph, program: Any, said
     assert sentence.endswith(said), sentence
 
 
+@pytest.mark.parametrize("mutates", [False, True])
+def test_deliveries_and_combiners_are_checked_before_the_run(
+    graph: bf.Graph, mutates: bool
+) -> None:
+    def said(**attributes: Any) -> str:
+        return refused(graph, type("Wrong", (Largest,), {"mutates": mutates} | attributes)())
+
+    assert said(delivery="combind") == (
+        "Wrong.delivery must be each, combined or latest, not combind; did you mean 'combined'?"
+    )
+    assert said(combiner="mxa").endswith("not mxa; did you mean 'max'?")
+    assert said(combine=bf.Program.combine) == (
+        'Wrong has delivery "combined", but no combine(); define it, or set combiner'
+    )
+
+
+@pytest.mark.parametrize("mutates", [False, True])
+def test_a_combine_of_messages_without_a_value_is_refused(mutates: bool) -> None:
+    class Sending(Halting):
+        def compute(self, vertex: Any, messages: list[Any]) -> None:
+            vertex.send_to_all(vertex.id)
+            vertex.vote_to_halt()
+
+        def combine(self, left: Any, right: Any) -> Any:
+            if left > 100:
+                return left
+
+    class Chosen(Sending):
+        def master_compute(self, master: bf.Master) -> None:
+            master.set_combine("forgotten")
+
+        def combine(self, left: Any, right: Any) -> Any:
+            return left
+
+        def forgotten(self, left: Any, right: Any) -> None:
+            min(left, right)
+
+    class Nothing(Sending):
+        """Messages of None, which stand for themselves."""
+
+        def compute(self, vertex: Any, messages: list[Any]) -> None:
+            if messages:
+                vertex.value = messages
+            else:
+                vertex.send_to_all(None)
+            vertex.vote_to_halt()
+
+        def combine(self, left: Any, right: Any) -> Any:
+            return left
+
+    with bf.read(pa.table({"source": [2, 3], "target": [1, 1]})) as star:
+        for kind, method in ((Sending, "combine"), (Chosen, "forgotten")):
+            kind.mutates = mutates
+            with pytest.raises(bf.ProgramError, match=f"{method} returned None for 2 and 3; ret"):
+                bf.run(star, kind())
+        Nothing.mutates = mutates
+        assert bf.run(star, Nothing())[1] == [None]
+
+
 def test_methods_that_may_return_a_value_run(graph: bf.Graph) -> None:
     class Usual(Largest):
         def collect(self, vertex: Any, signals: list[Any]) -> Any:

@@ -15,13 +15,15 @@ from types import FunctionType
 from brimful.catalog import algorithms
 from brimful.errors import UsageError
 from brimful.kernels.methods import place
+from brimful.options.checks import word
 from brimful.pregel.program import Pregel
-from brimful.program import Program
+from brimful.program import Program, combiner_of
 from brimful.reporting import warn
 from brimful.wording import shortened
 
 #: Methods of which a run uses what they return; `initial_state` and `signal` may always give None.
 _VALUED = ("collect", "combine", "aggregate", "signal_score", "collect_score", "cache_score")
+_DELIVERIES = ("each", "combined", "latest")
 #: Similarity of two names, from 0 to 1, from which one is taken for a slip of the other.
 _SIMILAR = 0.85
 
@@ -30,8 +32,9 @@ def check_program(program: object) -> None:
     """Refuse an object that is no program, and a class with a mistake; warn of likely slips.
 
     Raises:
-        UsageError: It is something else, a Pregel program with `state_type`, or a method is a
-            generator or a coroutine, or returns no value.
+        UsageError: It is something else, a Pregel program with `state_type`, a delivery or combiner
+            is unknown or lacks `combine`, or a method is a generator or a coroutine, or returns no
+            value.
     """
     if not isinstance(program, Program | Pregel):
         raise UsageError(
@@ -44,11 +47,28 @@ def check_program(program: object) -> None:
             f"{name} has state_type, which only a bf.Program has: a value of "
             "bf.Pregel is any object, or one number if it is compiled; leave state_type out"
         )
+    if isinstance(program, Program):
+        _check_delivery(program, name)
     base = Program if isinstance(program, Program) else Pregel
     for one, method in inspect.getmembers(type(program), inspect.isfunction):
         if hasattr(base, one) and method is not getattr(base, one):
             _check_method(f"{name}.{one}", method, is_valued=one in _VALUED)
     warn(*(f"{name}.{slip}" for slip in _slips(type(program), base)))
+
+
+def _check_delivery(program: Program, name: str) -> None:
+    """Refuse a delivery or a combiner that does not exist, and one without `combine`.
+
+    Raises:
+        UsageError: It is so.
+    """
+    word(program.delivery, f"{name}.delivery", _DELIVERIES)
+    if program.combiner is not None:
+        combiner_of(program)
+    elif program.delivery == "combined" and type(program).combine is Program.combine:
+        raise UsageError(
+            f'{name} has delivery "combined", but no combine(); define it, or set combiner'
+        )
 
 
 def _remedy(given: object) -> str:

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from brimful.documents import is_database
 from brimful.errors import UsageError
 from brimful.io.remote import refuse_remote_output
-from brimful.wording import shortened, unknown
+from brimful.wording import did_you_mean, shortened, unknown
 
 #: Formats that `import` reads.
 InputFormat = Literal[
@@ -208,6 +208,7 @@ def export_format(path: str, named: str | None = None) -> ExportFormat:
         raise UsageError(
             f"the format of {path} is unknown; end the name in one of "
             f"{', '.join(_EXPORT_SUFFIXES)}, or name a format with --format"
+            f"{did_you_mean(suffix, _EXPORT_SUFFIXES)}"
         )
     return _EXPORT_SUFFIXES[suffix]
 
@@ -246,6 +247,7 @@ def result_format(path: str) -> ResultFormat:
     if suffix not in RESULT_SUFFIXES:
         raise UsageError(
             f"a result is written as .parquet, .csv or .arrow, and {path} ends in none of them"
+            f"{did_you_mean(suffix, RESULT_SUFFIXES)}"
         )
     return RESULT_SUFFIXES[suffix]
 

@@ -23,6 +23,7 @@ from brimful.pregel.program import Pregel
 from brimful.pregel.steps import PregelSteps, defines
 from brimful.pregel.vertex import PregelVertex
 from brimful.program import Program, Vertex
+from brimful.wording import shortened
 
 
 class _Several(list[Any]):
@@ -97,9 +98,20 @@ class PregelAdapter(Program):
     def combine(self, left: Any, right: Any) -> Any:
         """Combine two messages, or keep both."""
         if self._combine is not None:
-            return self._combine(left, right)
+            return self._combined(left, right)
         both = (one if isinstance(one, _Several) else [one] for one in (left, right))
         return _Several(message for one in both for message in one)
+
+    def _combined(self, left: Any, right: Any) -> Any:
+        assert self._combine is not None
+        combined = self._combine(left, right)
+        # Messages may be None themselves.
+        if combined is None and left is not None and right is not None:
+            raise TypeError(
+                f"{self._combine.__name__} returned None for {shortened(left)} and "
+                f"{shortened(right)}; return the message that stands for both"
+            )
+        return combined
 
     def collect(self, vertex: Vertex, signals: list[Any]) -> list[Any] | None:
         """Resolve the requests for a vertex, and compute it."""
@@ -121,7 +133,7 @@ class PregelAdapter(Program):
                     return None
                 value, edges = resolved.value, resolved.edges
             if self._combine is not None and len(messages) > 1:
-                messages = [self._called("combine signals", reduce, self._combine, messages)]
+                messages = [self._called("combine signals", reduce, self._combined, messages)]
         elif signals and isinstance(signals[0], _Several):
             messages = list(signals[0])
         computed = PregelVertex(vertex, value, edges, self._shared)
