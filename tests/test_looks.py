@@ -20,7 +20,17 @@ from brimful.sizes import parse_budget
 from brimful.tables import csv_file
 from brimful.tables.result_rows import largest, open_table
 from cgroup import hard_limit
-from command import BUDGET, DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
+from command import (
+    BUDGET,
+    DONE,
+    INPUT,
+    USAGE,
+    brimful,
+    names_below,
+    refuse,
+    succeed,
+    write_edges,
+)
 from plans import with_nightly
 
 FORMATS = ("parquet", "csv", "arrow")
@@ -229,6 +239,26 @@ def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     for suffix in ("parquet", "csv"):
         said = refuse(INPUT, "top", tmp_path / f"r.{suffix}")
         assert said.endswith(f"r.{suffix} has more than one column value; rename one")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "arrow"])
+@pytest.mark.parametrize("algorithm", ["pagerank", "connected_components", "random_walks"])
+def test_a_result_is_not_taken_for_a_graph(tmp_path: Path, algorithm: str, suffix: str) -> None:
+    edges, out = write_edges(tmp_path / "e.txt", [(1, 2), (2, 3)]), tmp_path / f"out.{suffix}"
+    succeed("run", algorithm, edges, "-o", out, "--quiet")
+    before = names_below(tmp_path)
+    for verb in (("info",), ("run", "pagerank"), ("plan", "pagerank")):
+        sentence = refuse(INPUT, *verb, out)
+        assert "is a result with the columns " in sentence and "'brimful top'" in sentence
+    with pytest.raises(bf.InputError, match="is a result with the columns "):
+        bf.read(out)
+    assert names_below(tmp_path) == before
+    # The user says that they are edges.
+    columns = {"connected_components": ("vertex", "component"), "random_walks": ("walk", "vertex")}
+    if algorithm in columns:
+        source, target = columns[algorithm]
+        with bf.read(out, source=source, target=target) as graph:
+            assert graph.edges > 0
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:

@@ -14,9 +14,16 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from brimful.errors import InputError, NotFoundError, StoreIoError, UsageError
+from brimful.catalog import algorithms
+from brimful.errors import (
+    BrimfulError,
+    InputError,
+    NotFoundError,
+    StoreIoError,
+    UsageError,
+)
 from brimful.io.cache import Notify, cache_directory, locked
-from brimful.io.formats import GRAPH_SUFFIX, companions, input_format
+from brimful.io.formats import GRAPH_SUFFIX, RESULT_SUFFIXES, companions, input_format
 from brimful.io.ingest import import_paths
 from brimful.io.inputs import check_input_file
 from brimful.io.remote import is_remote
@@ -24,12 +31,16 @@ from brimful.io.remote_graph import is_remote_graph, local_copy
 from brimful.io.summary import ignored_sentences, left_out_sentences
 from brimful.options.imports import ImportOptions
 from brimful.resources import Resources
+from brimful.tables.arrow import ipc_schema
+from brimful.tables.parquet_pages import footer_chunks
 from brimful.wording import did_you_mean
 
 if TYPE_CHECKING:
     from brimful import _native
 
 _HASHED_BYTES = 1 << 20
+#: Value columns besides the default ones of algorithms: those of programs, and of `hits`.
+_OTHER_VALUES = {"state", "hub"}
 
 
 def open_graph(
@@ -142,12 +153,53 @@ def _import_kept(
     is_new = not os.path.lexists(kept)
     if not is_new:
         _refuse_columns(path, kept)
+    _refuse_result(path, options)
     notify(f"importing {path} " + (f"as {kept}" if is_new else f"again: {difference}"))
     origin = json.dumps(wanted, sort_keys=True)
     figures = import_paths([path], kept, options, resources, origin=origin, replace=not is_new)
     columns = figures["columns"]
     for sentence in [*left_out_sentences(figures), *ignored_sentences(columns, options)]:
         notify(sentence)
+
+
+def _refuse_result(path: str, options: ImportOptions) -> None:
+    """Refuse to take a result of brimful for edges, unless their columns are named.
+
+    Raises:
+        InputError: The file has the columns of a result.
+    """
+    named = [options[key] for key in ("format", "source", "target")]
+    columns = [] if any(one is not None for one in named) else _columns_of(path)
+    if _has_result(columns):
+        raise InputError(
+            f"{path} is a result with the columns {', '.join(columns)}, not a graph; "
+            "'brimful top' and 'brimful compare' read it, and 'brimful import' with --source and "
+            "--target takes two columns for edges"
+        )
+
+
+def _columns_of(path: str) -> list[str]:
+    """Return the names of the columns of a file that may be a result."""
+    kind = RESULT_SUFFIXES.get(os.path.splitext(path.lower())[1])
+    # A file that cannot be read is reported by its import.
+    with contextlib.suppress(BrimfulError, OSError), open(path, "rb") as file:
+        if kind == "parquet":
+            chunks = footer_chunks(file) or []
+            return list(dict.fromkeys(chunk.path_in_schema for chunk in chunks))
+        if kind == "arrow":
+            return list(ipc_schema(path).names)
+        if kind == "csv":
+            return file.readline(_HASHED_BYTES).decode("utf-8", "replace").strip().split(",")
+    return []
+
+
+def _has_result(columns: list[str]) -> bool:
+    known = [info["columns"] for info in algorithms().values()]
+    if len(columns) > 1 and columns[0] == "vertex":
+        values = {one[1] for one in known if one[0] == "vertex"}
+        return columns[1] in values | _OTHER_VALUES
+    # Pairs with a value are edges, too.
+    return columns in [one for one in known if one[:2] != ["source", "target"]]
 
 
 def _refuse_columns(path: str, kept: str) -> None:
