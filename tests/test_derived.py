@@ -386,3 +386,27 @@ def test_a_neighborhood_keeps_the_budget_of_the_graph() -> None:
     refusal = pytest.raises(bf.BudgetError, match="for the edges of the neighborhood")
     with bf.Graph.from_arrow(star) as graph, refusal:
         graph.ego(0, budget="1M")
+
+
+def test_a_column_that_is_elsewhere_is_named(tmp_path: Path) -> None:
+    table = tmp_path / "edges.csv"
+    table.write_text("source,target,weight,color\n1,2,3,red\n2,3,4,blue\n")
+    graph, kept = tmp_path / "graph.brimful", tmp_path / "kept.brimful"
+    succeed("import", table, graph, "--quiet")
+    succeed("import", table, kept, "--edge-columns", "color", "--quiet")
+    out = tmp_path / "out.brimful"
+
+    def refused(*condition: str, of: Path = graph) -> str:
+        return refuse(USAGE, "derive", of, out, *condition)
+
+    ignored = "; the import ignored it, and --edge-columns of an import keeps it"
+    assert ignored in refused("--edges", "color == 'red'")
+    assert ignored in refused("--vertices", "color == 'red'")
+    assert "; it is a column of edges" in refused("--vertices", "weight > 2")
+    assert "; it is a column of edges" in refused("--vertices", "color == 'red'", of=kept)
+    assert ignored in refuse(USAGE, "export", graph, tmp_path / "out.parquet", "--columns", "color")
+    with bf.Graph.open(graph) as opened:
+        with pytest.raises(bf.UsageError, match="ignored it, and edge_columns= of an import keeps"):
+            opened.edge_values("color")
+        with pytest.raises(bf.UsageError, match="ignored it, and edge_columns= of an import keeps"):
+            opened.vertex_values("color")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: The table of columns of vertices, as the native module names it.
 VERTICES = "vertices"
+#: The table of columns of edges.
+EDGES = "edges"
 #: Options of the Parquet writer of columns; pages get checksums.
 WRITTEN: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 _BATCH_ROWS = 65_536
@@ -73,6 +75,18 @@ def _leaves(kind: pyarrow.DataType) -> int:
     return sum(_leaves(kind.field(at).type) for at in range(kind.num_fields)) or 1
 
 
+def place_of(graph: _native.Graph, column: str, table: str) -> str:
+    """Return the end of a sentence about a column that a table lacks: its place; empty: nowhere."""
+    own = ["source", "target", *(["weight"] if graph.weighted else [])]
+    of_edges, of_vertices = schema_of(graph, EDGES).names + own, schema_of(graph).names
+    if column in (of_edges if table == VERTICES else of_vertices):
+        return f"; it is a column of {EDGES if table == VERTICES else VERTICES}"
+    taken = graph.info()["columns"]
+    if taken is not None and column in taken["ignored"]:
+        return "; the import ignored it, and --edge-columns of an import keeps it"
+    return ""
+
+
 def chosen_columns(
     graph: _native.Graph, names: Sequence[str] | None, table: str = VERTICES
 ) -> pyarrow.Schema:
@@ -91,7 +105,7 @@ def chosen_columns(
             found = f"found: {', '.join(schema.names)}" if schema.names else "it has no columns"
             raise UsageError(
                 f"{graph.path} has no column {name} of {table} ({found})"
-                + did_you_mean(name, schema.names)
+                + (place_of(graph, name, table) or did_you_mean(name, schema.names))
             )
     return pa.schema([schema.field(name) for name in names])
 

@@ -28,14 +28,15 @@ from brimful.options.table import picked
 from brimful.reporting import warn
 from brimful.resources import Resources
 from brimful.tables.columns import (
+    EDGES,
     VERTICES,
     footer_bytes,
+    place_of,
     schema_of,
     vertex_rows,
     write_columns,
 )
 from brimful.tables.edge_columns import (
-    EDGES,
     edge_columns,
     edge_rows,
     staged_edges,
@@ -274,7 +275,11 @@ def _kept_vertices(graph: _native.Graph, wanted: Derivation) -> Vertices:
     import pyarrow as pa
 
     schema = vertex_rows(graph).schema
-    condition = None if wanted.vertices is None else Condition(wanted.vertices, schema)
+    condition = None
+    if wanted.vertices is not None:
+        condition = Condition(
+            wanted.vertices, schema, lambda column: place_of(graph, column, VERTICES)
+        )
     ids = None if wanted.ids is None else _sorted_ids(wanted.ids, schema.field(0).type)
 
     def batches(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -330,7 +335,7 @@ def _edges(
     if condition is None:
         return edge_rows(graph, columns)
     whole = edge_rows(graph).schema
-    test = Condition(condition, whole)
+    test = Condition(condition, whole, lambda column: place_of(graph, column, EDGES))
     needed = [name for name in whole.names if name in columns or name in test.columns]
     reader = edge_rows(graph, needed)
     batches = (rows for batch in reader if (rows := test.rows(batch)).num_rows)

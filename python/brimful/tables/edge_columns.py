@@ -17,6 +17,7 @@ from brimful.io.remote import is_remote
 from brimful.resources import Resources
 from brimful.tables.arrow import ipc_rows, ipc_schema
 from brimful.tables.columns import (
+    EDGES,
     VERTICES,
     WRITTEN,
     chosen_columns,
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
     from brimful import _native
 
-#: The table of columns of edges, as the native module names it.
-EDGES = "edges"
 #: The columns that every edge has.
 ENDS = ("source", "target", "weight")
 #: Formats of files that are read a second time for their columns.

@@ -39,8 +39,15 @@ _GRAMMAR = (
 class Condition:
     """A condition on rows with some columns."""
 
-    def __init__(self, text: str | Any, schema: pyarrow.Schema) -> None:
+    def __init__(
+        self,
+        text: str | Any,
+        schema: pyarrow.Schema,
+        place_of: Callable[[str], str] = lambda column: "",
+    ) -> None:
         """Take a string, or an expression of `pyarrow.compute`, about columns of `schema`.
+
+        `place_of` returns the end of a sentence about a column that is elsewhere.
 
         Raises:
             UsageError: The string is not a condition, names an unknown column, or compares
@@ -53,7 +60,7 @@ class Condition:
         #: The names of the columns that the condition needs.
         self.columns = set(schema.names)
         if isinstance(text, str):
-            reader = _Reader(text, schema)
+            reader = _Reader(text, schema, place_of)
             self.expression, self.columns = _parsed(text, reader), reader.columns
         elif isinstance(text, pc.Expression):
             self.expression = text
@@ -106,8 +113,8 @@ def _parsed(text: str, reader: _Reader) -> Any:
 class _Reader:
     """Turns the nodes of a syntax tree into expressions."""
 
-    def __init__(self, text: str, schema: pyarrow.Schema) -> None:
-        self._text, self._schema = text, schema
+    def __init__(self, text: str, schema: pyarrow.Schema, place_of: Callable[[str], str]) -> None:
+        self._text, self._schema, self._place_of = text, schema, place_of
         #: The names of columns found so far.
         self.columns: set[str] = set()
 
@@ -245,7 +252,7 @@ class _Reader:
         if column not in self._schema.names:
             raise UsageError(
                 f"there is no column {column} (found: {', '.join(self._schema.names)})"
-                + did_you_mean(column, self._schema.names)
+                + (self._place_of(column) or did_you_mean(column, self._schema.names))
             )
         self.columns.add(column)
         return column
