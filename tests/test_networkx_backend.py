@@ -449,6 +449,30 @@ def test_graphs_without_edges_or_nodes(kind: type[Any]) -> None:
                 assert answers[1] == near(answers[0]), name
 
 
+@pytest.mark.parametrize("budget", ["1Q", 1024])
+def test_a_graph_is_converted_again_after_a_wrong_budget(budget: Any) -> None:
+    graph = nx.path_graph(5)
+    wrong = r"is not a memory size|is too small"
+    for _ in range(2):
+        with (
+            nx.config.backends.brimful(budget=budget),
+            pytest.raises(bf.BrimfulError, match=wrong),
+        ):
+            nx.pagerank(graph, backend="brimful")
+    ranks = nx.pagerank(graph, backend="brimful")
+    assert ranks == pytest.approx(nx.pagerank(graph), abs=1e-5)
+    # Conversions that succeeded stay, when one with another attribute fails.
+    before = dict(graph.__networkx_cache__["backends"]["brimful"])
+    nx.set_edge_attributes(graph, 2.0, "cost")
+    graph.__networkx_cache__["backends"] = {"brimful": dict(before)}
+    with (
+        nx.config.backends.brimful(budget=budget),
+        pytest.raises(bf.BrimfulError, match=wrong),
+    ):
+        nx.pagerank(graph, weight="cost", backend="brimful")
+    assert graph.__networkx_cache__["backends"]["brimful"] == before
+
+
 def test_a_conversion_is_cached_and_keeps_the_budget() -> None:
     graph = made(nx.Graph, weighted=True)
     first = nx.pagerank(graph, backend="brimful")

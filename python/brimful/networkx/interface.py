@@ -8,6 +8,7 @@ from typing import Any
 
 import networkx as nx
 
+from brimful.errors import BrimfulError
 from brimful.graph import Graph
 from brimful.networkx.convert import converted, sole_attribute
 from brimful.networkx.function import Function
@@ -56,7 +57,11 @@ class Backend:
         if (node_attrs or preserve_node_attrs) and any(data for _, data in graph.nodes(data=True)):
             raise NotImplementedError("brimful holds no attributes of nodes")
         attributes = sole_attribute(graph) if preserve_edge_attrs else edge_attrs or {}
-        return converted(graph, attributes, nx.config.backends.brimful.budget)
+        try:
+            return converted(graph, attributes, nx.config.backends.brimful.budget)
+        except (BrimfulError, OSError, MemoryError):
+            _let_retry(graph)
+            raise
 
     @staticmethod
     def convert_to_nx(answer: Any) -> Any:
@@ -88,6 +93,17 @@ class Backend:
         if graph.number_of_edges() < least:
             return f"the graph has fewer than {least} edges (networkx.config.backends.brimful)"
         return True
+
+
+def _let_retry(graph: Any) -> None:
+    """Let NetworkX convert a graph again, although this conversion fails.
+
+    It would refuse the graph from now on, by a note in the dictionary of its conversions, which it
+    has at hand: the graph gets a copy. Another budget, or a free disk, may be all that it needs.
+    """
+    conversions = (getattr(graph, "__networkx_cache__", None) or {}).get("backends", {})
+    if "brimful" in conversions:
+        conversions["brimful"] = conversions["brimful"].copy()
 
 
 BACKEND = Backend()
