@@ -195,3 +195,18 @@ def test_a_url_that_needs_a_package_says_how_to_install_it(tmp_path: Path) -> No
     with pytest.raises(bf.MissingPackageError, match="pip install fsspec"):
         bf.read("hf://datasets/someone/something/edges.parquet", path=tmp_path / "g.brimful")
     assert not (tmp_path / "g.brimful").exists()
+
+
+def test_a_store_of_azure_without_credentials_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    url = "abfs://folder@account.dfs.core.windows.net/edges.csv"
+    (tmp_path / "bin").mkdir()
+    settings = {
+        # No command `az`, and no answer to a request for a token.
+        "PATH": str(tmp_path / "bin"),
+        "no_proxy": "",
+        "http_proxy": "http://127.0.0.1:9",
+        "https_proxy": "http://127.0.0.1:9",
+        "BRIMFUL_REMOTE_TIMEOUT": "20",
+    }
+    sentence = refuse(IO, "import", url, tmp_path / "g.brimful", "--quiet", env=settings)
+    assert sentence.startswith(f"brimful: cannot read {url}: ")

@@ -16,6 +16,7 @@ import math
 import os
 import queue
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -378,10 +379,29 @@ def _resolve(url: str) -> tuple[Any, str]:
     if url.lower().startswith(("gs://", "gcs://")) and "retry_limit_seconds=" not in url:
         # By default pyarrow's client of Google Cloud retries for a quarter of an hour.
         url += f"{'&' if '?' in url else '?'}retry_limit_seconds={math.ceil(answer_seconds())}"
-    system, path = fs.FileSystem.from_uri(url)
+    with _without_missing_command(url):
+        system, path = fs.FileSystem.from_uri(url)
     if isinstance(system, fs.S3FileSystem):
         system = _limited(system)
     return system, path
+
+
+@contextlib.contextmanager
+def _without_missing_command(url: str) -> Iterator[None]:
+    """Keep the SDK of Azure from calling the command `az`, for a token, where there is none.
+
+    The shell would complain on standard error.
+    """
+    name = "AZURE_TOKEN_CREDENTIALS"
+    is_azure = url.lower().startswith(("abfs://", "abfss://"))
+    if not is_azure or name in os.environ or shutil.which("az") is not None:
+        yield
+        return
+    os.environ[name] = "prod"
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
 
 
 def _limited(system: S3FileSystem) -> S3FileSystem:
