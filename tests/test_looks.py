@@ -269,7 +269,13 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cut.parquet").write_bytes(b"PAR1")
     assert "cut.parquet" in refuse(INPUT, "top", tmp_path / "cut.parquet")
     (tmp_path / "ragged.csv").write_text("vertex,value\n1,2\n3\n")
-    assert "line 3" in refuse(INPUT, "top", tmp_path / "ragged.csv")
+    sentence = refuse(INPUT, "top", tmp_path / "ragged.csv")
+    assert "ragged.csv:3: expected 2 fields as in the header, found 1" in sentence
+    (tmp_path / "bytes.csv").write_bytes(b"vertex,value\n1,\xff\n")
+    sentence = refuse(INPUT, "top", tmp_path / "bytes.csv")
+    assert "bytes.csv:2: expected text in UTF-8 in the column value, found '\\udcff'" in sentence
+    (tmp_path / "empty.csv").write_text("")
+    assert "empty.csv:1: expected the names" in refuse(INPUT, "top", tmp_path / "empty.csv")
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

@@ -170,8 +170,33 @@ def test_ids_of_text_have_the_type_of_the_graph(tmp_path: Path) -> None:
         for text, says, kind in (
             ("1,2\n2,1\n", "the first line of .*pairs.csv is no header: 1,2", bf.InputError),
             ('a,b\n"1"0,1\n', r"pairs\.csv:2: a field in quotes is not closed", bf.InputError),
-            ("a,b\n1.0,1\n", r"pairs\.csv cannot be read: .*line 2.*'1\.0'$", bf.InputError),
-            ("a,b\n1,1,1\n", "line 2: Expected 2 columns, got 3: 1,1,1$", bf.InputError),
+            (
+                "a,b\n1.0,1\n",
+                r"pairs\.csv:2: expected an integer .* a, found '1\.0'",
+                bf.InputError,
+            ),
+            (
+                "a,b\n1,2\n\n1,x\n",
+                r"pairs\.csv:4: expected an integer .* b, found 'x'",
+                bf.InputError,
+            ),
+            (
+                'a,b\n1,"x\ny"\n',
+                r"pairs\.csv:2: expected an integer .*found 'x\\ny'",
+                bf.InputError,
+            ),
+            (
+                f"a,b\n1,{2**64}\n",
+                r"pairs\.csv:2: expected an integer from 0 to 2\^64-1 ",
+                bf.InputError,
+            ),
+            ("a,b\n1,1,1\n", r"pairs\.csv:2: expected 2 fields as in .*found 3;", bf.InputError),
+            (
+                "a,b\n1,\n",
+                r'row 1, column "b": expected a value .*; correct the row$',
+                bf.InputError,
+            ),
+            ("", r"pairs\.csv:1: expected the names of the columns", bf.InputError),
             ("a,b,c\n1,1,1\n", r"two columns of vertices in .*pairs\.csv, or two", bf.UsageError),
         ):
             path.write_text(text)

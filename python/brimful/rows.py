@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Never
 
 from brimful.documents import is_database
-from brimful.errors import NotFoundError, UsageError
+from brimful.errors import InputError, NotFoundError, UsageError
 from brimful.ids import column_ids, row_ids
 from brimful.io.output import native_batches, write_result
 from brimful.memory import require_runs
@@ -300,15 +300,17 @@ def _require_pairs(
 
 @contextmanager
 def _at_pair(pairs: object, graph: _native.Graph) -> Iterator[None]:
-    """Name the row of a pair with a vertex that the graph lacks."""
+    """Name the row of a pair with a vertex that the graph lacks, and no options of imports."""
     try:
         yield
-    except NotFoundError as error:
+    except InputError as error:
         if pairs is None:
             raise
-        from brimful.tables.pairs import with_row
+        from brimful.tables.pairs import with_row, without_options
 
-        raise with_row(error, pairs, graph) from None
+        if isinstance(error, NotFoundError):
+            raise with_row(error, pairs, graph) from None
+        raise without_options(error) from None
 
 
 def _opened(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError
 from brimful.io.reader_errors import reader_errors
+from brimful.tables.text_faults import refuse_fault_in
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,6 +32,8 @@ class CsvFile:
         self._grammar = _Grammar(delimiter.encode())
         with open(path, "rb") as raw:
             header = raw.readline(_BLOCK_BYTES)
+        if not header.strip():
+            raise InputError(f"{path}:1: expected the names of the columns, found an empty line")
         self._grammar.end_of_records(path, header, 0, is_last=True)
         self._names = self._parsed(header, None, {}).schema.names
         self._types = dict.fromkeys(self._names, pa.string()) | types
@@ -49,7 +52,14 @@ class CsvFile:
             lines = raw.readline(_BLOCK_BYTES).count(b"\n")
             for block in self._blocks(raw, lines):
                 with reader_errors(self._path, lines):
-                    table = self._parsed(block, self._names, types)
+                    try:
+                        table = self._parsed(block, self._names, types)
+                    except pa.ArrowInvalid:
+                        kinds = {name: str(kind) for name, kind in types.items()}
+                        refuse_fault_in(
+                            self._path, block, self._delimiter, lines, self._names, kinds
+                        )
+                        raise
                 lines += block.count(b"\n")
                 yield from (
                     table.select(list(columns)).to_batches()

@@ -28,6 +28,11 @@ from brimful.wording import rows_shown, shortened
 if TYPE_CHECKING:
     from brimful import _native
 
+#: Advice of the native module about the options of an import.
+_ADVICE = (
+    ", or leave such rows out with --on-error skip",
+    " (text is taken as it is with --ids string)",
+)
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 #: The sentence of the native module about a vertex that a graph lacks.
 _LACKING = re.compile(r'the graph has no vertex "?(.+?)"?')
@@ -120,6 +125,14 @@ def with_row(error: NotFoundError, pairs: object, graph: _native.Graph) -> NotFo
                 return NotFoundError(f"{error} ({row} of {table.name})")
             before += batch.num_rows
     return error
+
+
+def without_options(error: InputError) -> InputError:
+    """Return an error about a row of pairs without the options of an import, which runs lack."""
+    sentence = str(error.args[0])
+    for advice in _ADVICE:
+        sentence = sentence.replace(advice, "")
+    return type(error)(sentence)
 
 
 def _text(path: str, delimiter: str, wanted: EdgeColumns, id_type: str) -> EdgeTable:

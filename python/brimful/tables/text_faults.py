@@ -1,20 +1,21 @@
-"""The first fault of a CSV file that DuckDB refuses, with its line.
+"""The first fault of text that DuckDB or pyarrow refuses, with its line.
 
-Invariant: a file is read once more only if it is refused. The sentences are brimful's, because
-those of DuckDB name no line, and give the advice to change options of DuckDB.
+Invariant: text is read once more only if it is refused. The sentences are brimful's, because those
+of DuckDB name no line, and give the advice to change options of DuckDB.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import math
-from collections.abc import Collection, Iterable, Iterator
-from typing import IO
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import IO, Any
 
 from brimful.errors import InputError
 from brimful.options.checks import number_of, whole_number
 from brimful.tables.graph_elements import opened
-from brimful.wording import counted, shortened
+from brimful.wording import counted, printable, shortened
 
 #: Bytes of text that are read at once, and the most of a line.
 _BLOCK_BYTES = 1 << 20
@@ -37,6 +38,10 @@ def lines_of(path: str, file: IO[bytes]) -> Iterator[list[bytes]]:
     yield begun.splitlines(keepends=True)
 
 
+#: Returns what a field should be, if it is something else.
+Fault = Callable[[str], str | None]
+
+
 def refuse_first_fault(path: str, delimiter: str, skipped: int, numbers: Collection[str]) -> None:
     """Refuse the first record that does not fit the header, which follows some `skipped` lines.
 
@@ -50,14 +55,38 @@ def refuse_first_fault(path: str, delimiter: str, skipped: int, numbers: Collect
         text = (line.decode("utf-8", "replace") for part in lines_of(path, file) for line in part)
         for _ in range(skipped):
             next(text)
-        _refuse(path, text, delimiter, skipped, numbers)
+        records = csv.reader(text, delimiter=delimiter, strict=True)
+        _refuse(path, records, skipped, dict.fromkeys(numbers, _exceeded))
+
+
+def refuse_fault_in(
+    path: str,
+    block: bytes,
+    delimiter: str,
+    skipped: int,
+    header: Sequence[str],
+    kinds: Mapping[str, str],
+) -> None:
+    """Refuse the first record of a block, which follows some `skipped` lines, that has a fault.
+
+    `kinds` are the types of the columns that are read. Without a fault nothing happens.
+
+    Raises:
+        InputError: As `refuse_first_fault`, or a field is not of its type.
+    """
+    text = io.StringIO(block.decode("utf-8", "surrogateescape"), newline="")
+    records = csv.reader(text, delimiter=delimiter, strict=True)
+    faults = {name: _FAULTS[kind] for name, kind in kinds.items() if kind in _FAULTS}
+    _refuse(path, records, skipped, faults, header)
 
 
 def _refuse(
-    path: str, text: Iterable[str], delimiter: str, skipped: int, numbers: Collection[str]
+    path: str,
+    records: Any,
+    skipped: int,
+    faults: Mapping[str, Fault],
+    header: Sequence[str] = (),
 ) -> None:
-    records = csv.reader(text, delimiter=delimiter, strict=True)
-    header: list[str] = []
     while True:
         # A record in quotes may have several lines; the first one is named.
         place = f"{path}:{skipped + records.line_num + 1}"
@@ -79,7 +108,7 @@ def _refuse(
                 f"{len(record):,}; correct the line"
             )
         for name, value in zip(header, record, strict=False):
-            if name in numbers and (expected := _exceeded(value)):
+            if name in faults and (expected := faults[name](value)):
                 raise InputError(
                     f"{place}: expected {expected} in the column {name}, found "
                     f"{shortened(value)!r}; correct the line"
@@ -92,3 +121,23 @@ def _exceeded(value: str) -> str | None:
     if number is None:
         return "a float of 64 bits" if math.isinf(number_of(value)) else None
     return None if -(1 << 127) <= number < 1 << 127 else "an integer of 128 bits"
+
+
+def _integer(least: int, most: int, expected: str) -> Fault:
+    def fault(value: str) -> str | None:
+        number = whole_number(value)
+        is_one = not value or (number is not None and least <= number <= most)
+        return None if is_one else expected
+
+    return fault
+
+
+def _no_text(value: str) -> str | None:
+    return None if printable(value) == value else "text in UTF-8"
+
+
+_FAULTS: dict[str, Fault] = {
+    "int64": _integer(-(1 << 63), (1 << 63) - 1, "an integer from -2^63 to 2^63-1"),
+    "uint64": _integer(0, (1 << 64) - 1, "an integer from 0 to 2^64-1"),
+    "string": _no_text,
+}
