@@ -541,3 +541,32 @@ def test_values_of_edges_are_looked_up_by_ends(tmp_path: Path) -> None:
         for name, reason in (("year", "has no column year of edges"), ("weight", "is not kept")):
             with pytest.raises(bf.UsageError, match=reason):
                 graph.edge_values(name)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize(
+    ("first", "later", "row", "found"),
+    [
+        (pa.array([1, 2], pa.int32()), pa.array([3, 2**40]), 2, f"{2**40} of the type int64"),
+        (pa.array([1, 2]), pa.array(["3", "x"]), 2, "x of the type string"),
+        (pa.array([[1], [2]]), pa.array([None, 7]), 1, "None of the type int64"),
+        (pa.nulls(2), pa.array([1.5, 2.5]), 1, "1.5 of the type double"),
+    ],
+)
+def test_a_value_of_another_type_in_a_later_file_is_named(
+    tmp_path: Path, suffix: str, first: pa.Array, later: pa.Array, row: int, found: str
+) -> None:
+    paths = [tmp_path / f"{name}.{suffix}" for name in ("first", "later")]
+    for path, values in zip(paths, (first, later), strict=True):
+        table = pa.table({"source": [1, 2], "target": [2, 3], "c": values})
+        if suffix == "parquet":
+            pq.write_table(table, path)
+        else:
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table)
+    says = (
+        f"^{paths[1]}: row {row}, column c: expected a value of the type .* as in {paths[0]}, "
+        f"found {found}; convert the column"
+    )
+    with pytest.raises(bf.InputError, match=says):
+        bf.read(paths, edge_columns="c")

@@ -6,6 +6,7 @@ of each edge. Invariant: it has one row for each edge of the graph.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ from brimful.tables.joining import (
     rows_of,
 )
 from brimful.tables.text_rows import TextRows, refuse_twice, sql_name, sql_path
-from brimful.wording import counted, did_you_mean
+from brimful.wording import counted, did_you_mean, shortened
 
 if TYPE_CHECKING:
     import pyarrow
@@ -201,7 +202,12 @@ def add_edge_columns(
             f"SELECT * FROM (SELECT {', '.join([*taken, *map(sql_name, names)])} FROM input) "
             f"WHERE source IS NOT NULL AND target IS NOT NULL{more}"
         )
-        rows = write_sorted(connection, query, graph, names, types, name, new.path)
+        try:
+            rows = write_sorted(connection, query, graph, names, types, name, new.path)
+        except InputError:
+            if isinstance(inputs, list) and types is not None:
+                _refuse_other_type(inputs, options.get("format"), types)
+            raise
         if rows != graph.edges:
             raise InputError(
                 f"{name} gives {counted(rows, 'edge')} with columns, and the graph has "
@@ -332,6 +338,48 @@ def _view(
     described = [str(row[0]) for row in connection.execute("DESCRIBE input").fetchall()]
     # Other names are those that DuckDB gave.
     return None, [name for name in described if name.strip() in text.names[0]]
+
+
+def _refuse_other_type(
+    paths: Sequence[str], format_name: str | None, types: pyarrow.Schema
+) -> None:
+    """Refuse the first value of a later file that is not of the type of its column in the first.
+
+    Raises:
+        InputError: There is such a value.
+    """
+    is_parquet = input_format(paths[0], format_name) == "parquet"
+    for path, field in itertools.product(paths[1:], types):
+        before = 0
+        batches = _parquet_rows(path, field.name) if is_parquet else ipc_rows([path], [field.name])
+        for batch in batches:
+            values = batch.column(0)
+            for at in range(len(values)) if not _fits(values, field.type) else ():
+                if not _fits(values.slice(at, 1), field.type):
+                    raise InputError(
+                        f"{path}: row {before + at + 1:,}, column {field.name}: expected a value "
+                        f"of the type {field.type} as in {paths[0]}, found "
+                        f"{shortened(values[at].as_py())} of the type {values.type}; convert the "
+                        "column, or import the files separately"
+                    )
+            before += len(values)
+
+
+def _parquet_rows(path: str, column: str) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        yield from file.iter_batches(_BATCH_ROWS, columns=[column], use_threads=False)
+
+
+def _fits(values: Any, kind: pyarrow.DataType) -> bool:
+    import pyarrow as pa
+
+    try:
+        values.cast(kind)
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _refuse_other_columns(
