@@ -474,3 +474,65 @@ def test_the_parser_of_argparse_can_be_looked_at() -> None:
     assert "--one" in tree.option_names(parser)
     assert [action.dest for _, _, action in tree.every_action(parser)][-1] == "three"
     assert BUDGET and DONE == 0
+
+
+class Idle(bf.Program):
+    """A program that does nothing."""
+
+    def initial_state(self, vertex: Any) -> Any:
+        return None
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return None
+
+    def collect(self, vertex: Any, signals: list[Any]) -> Any:
+        return vertex.state
+
+
+@pytest.mark.parametrize("value", ["no", 1])
+def test_truth_values_of_python_functions_are_checked(tmp_path: Path, value: Any) -> None:
+    out = tmp_path / "out.csv"
+    with bf.read(write_edges(tmp_path / "e.txt", [(1, 2), (2, 1)])) as graph:
+        ranks, rows = bf.pagerank(graph), bf.distances(graph, source=1)
+        states = bf.run(graph, Idle())
+        ranks.write(out)
+        calls: dict[str, list[Callable[[], object]]] = {
+            "overwrite": [
+                lambda: ranks.write(out, overwrite=value),
+                lambda: rows.write(out, overwrite=value),
+                lambda: states.write(out, overwrite=value),
+                lambda: bf.SavedResult(out).write(tmp_path / "copy.csv", overwrite=value),
+            ],
+            "weights": [
+                lambda: graph.neighbors(1, weights=value),
+                lambda: graph.in_neighbors(1, weights=value),
+                lambda: graph.neighbors_many([1], weights=value),
+            ],
+            "weighted": [
+                lambda: graph.shortest_path(1, 2, weighted=value),
+                lambda: graph.shortest_paths(1, 2, k=1, weighted=value),
+            ],
+            "keep": [lambda: bf.run(graph, Idle(), store=f"file:{tmp_path}/s", keep=value)],
+            "persistent": [lambda: bf.Aggregator("sum", 0, persistent=value)],
+        }
+        for name, several in calls.items():
+            for call in several:
+                with pytest.raises(bf.UsageError, match=f"{name} must be True or False, not "):
+                    call()
+
+
+def test_arguments_of_sort_are_checked_at_the_call(tmp_path: Path) -> None:
+    with pytest.raises(bf.UsageError, match="is not a memory size"):
+        bf.sort([[3, 1]], budget="1Q")
+    with pytest.raises(bf.UsageError, match="batches must be a sequence such as a list, not 5"):
+        bf.sort(5)  # type: ignore[arg-type]
+
+
+def test_edges_that_are_no_sequence_are_refused(tmp_path: Path) -> None:
+    bf.read(write_edges(tmp_path / "e.txt", [(1, 2)]), path=tmp_path / "g.brimful").close()
+    with bf.VertexStore.create(f"file:{tmp_path}/s", tmp_path / "g.brimful") as store:
+        for edges in (5, "ab"):
+            with pytest.raises(bf.UsageError, match=f"edges must be pairs .*, not {edges}"):
+                store.add_vertex(9, edges=edges)  # type: ignore[arg-type]
+            with pytest.raises(bf.UsageError, match=f"edges must be pairs .*, not {edges}"):
+                store.add_edges(1, edges)  # type: ignore[arg-type]

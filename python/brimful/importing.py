@@ -12,6 +12,7 @@ from brimful.building import build, column_sentences
 from brimful.io.formats import GRAPH_SUFFIX, require_graph_suffix
 from brimful.io.ingest import import_arrow, import_table
 from brimful.io.summary import left_out_sentences
+from brimful.options.checks import flag
 from brimful.options.described import described
 from brimful.options.imports import (
     IMPORT,
@@ -152,7 +153,9 @@ class Imports:
         chosen = checked(ObjectOptions, options, "from_scipy")
         return from_object(
             cast("type[brimful.Graph]", cls),
-            convert_in.from_scipy(matrix, undirected, weighted),
+            convert_in.from_scipy(
+                matrix, undirected, None if weighted is None else flag(weighted, "weighted")
+            ),
             chosen,
         )
 

@@ -10,6 +10,7 @@ from brimful.catalog import algorithm_request
 from brimful.errors import BudgetError, UsageError
 from brimful.ids import VertexId, Vertices, id_of_name, list_ids, vertex_id
 from brimful.memory import require_runs
+from brimful.options.checks import flag
 from brimful.options.described import described
 from brimful.options.runs import AskedOptions
 from brimful.options.table import WorkOptions, checked, picked, texts
@@ -89,7 +90,8 @@ class Looks:
         """
         resources = _resources(options, "shortest_path", "weighted", "coordinates")
         graph = cast("brimful.Graph", self)
-        return shortest_path(graph, source, target, weighted, resources, coordinates)
+        is_weighted = flag(weighted, "weighted")
+        return shortest_path(graph, source, target, is_weighted, resources, coordinates)
 
     @shows_progress
     @described(_LOOK, "vertex", "closed graph", "budget", "corrupt", "io")
@@ -127,7 +129,8 @@ class Looks:
         [(1, [1, 3]), (2, [1, 2, 3])]
         """
         resources = _resources(options, "shortest_paths", "weighted")
-        return shortest_paths(cast("brimful.Graph", self), source, target, k, weighted, resources)
+        graph, is_weighted = cast("brimful.Graph", self), flag(weighted, "weighted")
+        return shortest_paths(graph, source, target, k, is_weighted, resources)
 
     @shows_progress
     @described(texts(WorkOptions), "closed graph", "budget", "corrupt", "io")

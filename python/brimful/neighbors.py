@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from brimful.errors import NotFoundError, UsageError
 from brimful.ids import VertexId, list_ids, text_id, vertex_id
 from brimful.io.output import native_batches
+from brimful.options.checks import flag
 from brimful.options.described import LOOK_UP, described
 from brimful.packages import _native, pyarrow
 from brimful.reporting import warn
@@ -194,7 +195,7 @@ class Neighbors:
         import pyarrow as pa
 
         lookup = self._indexed(direction)
-        stream = lookup.neighbor_stream(_many(vertices), direction, weights)
+        stream = lookup.neighbor_stream(_many(vertices), direction, flag(weights, "weights"))
         source = pa.RecordBatchReader.from_stream(stream)
         return pa.Table.from_batches(native_batches(source), source.schema)
 
@@ -227,7 +228,7 @@ class Neighbors:
     def _listed(
         self, lookup: _native.Lookup, vertex: VertexId, direction: str, weights: bool
     ) -> list[Any] | tuple[list[Any], list[float]]:
-        found = lookup.neighbors(vertex_id(vertex), direction, weights)
+        found = lookup.neighbors(vertex_id(vertex), direction, flag(weights, "weights"))
         if isinstance(found, tuple):
             return list_ids(found[0]), found[1]
         return list_ids(found)

@@ -14,7 +14,7 @@ from brimful.ids import VertexId, vertex_id
 from brimful.interpreted import InterpretedRun
 from brimful.kernels import program as kernels
 from brimful.kernels.methods import Unfit
-from brimful.options.checks import word
+from brimful.options.checks import flag, word
 from brimful.options.described import described
 from brimful.options.runs import (
     RUN,
@@ -207,7 +207,7 @@ def run(
     chosen = checked(ProgramOptions, options, "run", ("serializer", "store", "keep"))
     calls = {
         "serializer": serializer != "json",
-        "keep": keep,
+        "keep": flag(keep, "keep"),
         "trace": bool(followed),
     }
     stores = {"store": store, **picked(StoreOptions, chosen)}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from brimful import _native
-from brimful.containers.collection import integers
+from brimful.containers.collection import integers, several
 from brimful.errors import UsageError
 from brimful.options.checks import given_path
 from brimful.options.described import described
@@ -40,11 +40,12 @@ def sort(
             available memory.
         folder: Folder of the nameless file; None: the folder of temporary files.
 
-    Yields:
-        The integers of all batches in ascending order, in arrays of their dtype.
+    Returns:
+        An iterator over the integers of all batches in ascending order, in arrays of their dtype.
 
     Raises:
-        UsageError: A batch has no integers, or another dtype than the first.
+        UsageError: The budget or the folder is no such thing; or, in the iteration, a batch has no
+            integers, or another dtype than the first.
 
     >>> import brimful as bf, numpy as np
     >>> batches = (np.arange(n, -3, -1) for n in (3, 5))
@@ -54,6 +55,12 @@ def sort(
     sorter = _native.Sorter(
         given_path(folder or tempfile.gettempdir(), "folder"), parse_budget(budget)
     )
+    return _sorted(sorter, several(batches, "batches"))
+
+
+def _sorted(
+    sorter: _native.Sorter, batches: Iterable[numpy.typing.ArrayLike]
+) -> Iterator[numpy.typing.NDArray[Any]]:
     dtype: np.dtype[Any] | None = None
     for batch in batches:
         array = integers(batch, "the numbers of a batch")

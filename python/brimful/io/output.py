@@ -23,6 +23,7 @@ from brimful.io.formats import (
 )
 from brimful.io.regular import folder_around, is_special
 from brimful.io.remote import refuse_remote_output
+from brimful.options.checks import flag
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def check_output(path: str, *, overwrite: bool) -> None:
     if is_special(path):
         raise UsageError(f"{path} is a pipe or a device, which a file would replace; name a file")
     refuse_in_graph(path)
-    if os.path.lexists(path) and not overwrite:
+    if not flag(overwrite, "overwrite") and os.path.lexists(path):
         raise UsageError(f"{path} already exists; remove it, or give --overwrite")
     folder_around(path, "write")
     _native.PartialFile(path, overwrite=overwrite).close()

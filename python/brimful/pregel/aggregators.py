@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from brimful.errors import UsageError
+from brimful.options.checks import flag
 from brimful.wording import did_you_mean, shortened
 
 _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -42,7 +43,8 @@ class Aggregator:
     persistent: bool = False
 
     def __post_init__(self) -> None:
-        """Check the function."""
+        """Check the function and the flag."""
+        flag(self.persistent, "persistent")
         named = self.function
         if not callable(named) and not (isinstance(named, str) and named in _FUNCTIONS):
             raise UsageError(

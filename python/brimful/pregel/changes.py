@@ -124,6 +124,8 @@ def weighted_pairs(edges: Iterable[tuple[Any, Any]]) -> list[tuple[int | str, fl
     Raises:
         UsageError: An edge is not such a pair, or its weight is not finite.
     """
+    if isinstance(edges, str | bytes) or not isinstance(edges, Iterable):
+        raise UsageError(f"edges must be pairs of a target and a number, not {shortened(edges)}")
     checked_pairs = []
     for edge in edges:
         try:
