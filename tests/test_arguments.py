@@ -536,3 +536,23 @@ def test_edges_that_are_no_sequence_are_refused(tmp_path: Path) -> None:
                 store.add_vertex(9, edges=edges)  # type: ignore[arg-type]
             with pytest.raises(bf.UsageError, match=f"edges must be pairs .*, not {edges}"):
                 store.add_edges(1, edges)  # type: ignore[arg-type]
+
+
+def test_the_command_line_names_flags_in_checks(tmp_path: Path) -> None:
+    edges = write_edges(tmp_path / "e.txt", [(1, 2)])
+    for words in (
+        ("import", edges, tmp_path / "g.brimful", "--delimiter", "zz"),
+        ("import", edges, tmp_path / "g.brimful", "--cluster", "x"),
+        ("plan", edges, "pagerank", "--cluster", "x"),
+        ("export", edges, tmp_path / "o.parquet", "--columns", ","),
+    ):
+        assert refuse(USAGE, *words, "--quiet").startswith(f"brimful: {words[-2]} must be ")
+    with pytest.raises(bf.UsageError, match=r"^delimiter must be "):
+        bf.read(edges, delimiter="zz")
+
+
+def test_run_takes_graph_and_algorithm_in_either_order(tmp_path: Path) -> None:
+    edges = write_edges(tmp_path / "e.txt", [(1, 2)])
+    words = ("--top", 2, "--quiet")
+    assert succeed("run", edges, "pagerank", *words) == succeed("run", "pagerank", edges, *words)
+    assert "there is no algorithm" in refuse(USAGE, "run", edges, "pagerang")

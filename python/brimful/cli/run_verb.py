@@ -112,6 +112,9 @@ def add_to(verbs: shared.Verbs) -> None:
 
 def act(options: argparse.Namespace) -> None:
     """Check the outputs, run, write, report."""
+    if options.algorithm not in algorithms() and options.graph in algorithms():
+        # The arguments came in the order of `brimful plan`: the graph first.
+        options.algorithm, options.graph = options.graph, options.algorithm
     # Refuses an unknown algorithm before a graph is opened or imported.
     cluster = shared.chosen(options, ClusterOptions)
     run_request(options, options.algorithm, cluster=cluster)

@@ -23,6 +23,7 @@ from typing import (
     get_type_hints,
 )
 
+from brimful.errors import BrimfulError
 from brimful.options import checks
 from brimful.reporting import Progress, reportable
 from brimful.sizes import MOST, Budget, parse_budget, parse_count
@@ -78,22 +79,23 @@ class Option:
         Raises:
             UsageError: The value is of another type, or out of range.
         """
+        name = flag(self.name) if BrimfulError.names_flags else self.name
         if self.check is not None:
-            return self.check(value, self.name)
+            return self.check(value, name)
         if value is None and types.NoneType in get_args(self.type):
             return None
         if self.words:
-            return checks.word(value, self.name, self.words)
+            return checks.word(value, name, self.words)
         if self.kind is bool:
-            return checks.flag(value, self.name)
+            return checks.flag(value, name)
         if self.kind is int:
-            return parse_count(value, self.name, self.least, self.most)
+            return parse_count(value, name, self.least, self.most)
         if self.kind is float and self.whole:
-            return checks.whole(value, self.name, self.most)
+            return checks.whole(value, name, self.most)
         if self.kind is float:
-            return checks.real(value, self.name)
+            return checks.real(value, name)
         if self.kind is str:
-            return checks.text(value, self.name)
+            return checks.text(value, name)
         raise TypeError(f"the option {self.name} of type {self.type} needs a check")
 
     @property
