@@ -157,6 +157,39 @@ def test_a_combine_of_messages_without_a_value_is_refused(mutates: bool) -> None
         assert bf.run(star, Nothing())[1] == [None]
 
 
+def test_methods_with_other_parameters_are_refused(graph: bf.Graph) -> None:
+    class Short(Largest):
+        def aggregate(self, vertex: Any) -> Any:
+            return 1
+
+    class Long(Halting):
+        def master_compute(self, master: bf.Master, superstep: int) -> None:
+            master.halt()
+
+    assert refused(graph, Short()).endswith(
+        "has the parameters (self, vertex), and its calls need (self, vertex, new)"
+    )
+    assert refused(graph, Long()).endswith("and its calls need (self, master)")
+
+
+def test_methods_with_further_parameters_run(graph: bf.Graph) -> None:
+    class Free(Largest):
+        def __init__(self, least: int) -> None:
+            self.least = least
+
+        def signal(self, *arguments: Any) -> Any:
+            return arguments[0].state
+
+        def collect(self, vertex: Any, signals: list[Any], more: int = 0) -> Any:
+            return max([vertex.state, self.least, *signals])
+
+        @staticmethod
+        def initial_state(vertex: Any) -> Any:
+            return vertex.id
+
+    assert dict(bf.run(graph, Free(7))) == {1: 7, 2: 7, 3: 7}
+
+
 def test_methods_that_may_return_a_value_run(graph: bf.Graph) -> None:
     class Usual(Largest):
         def collect(self, vertex: Any, signals: list[Any]) -> Any:
@@ -283,6 +316,7 @@ def test_failures_besides_compute_name_their_action(graph: bf.Graph) -> None:
         (Largest, "vertex.degre", "did you mean 'degree'?"),
         (Halting, "vertex.state = 3", "assign the new state to vertex.value"),
         (Halting, "vertex.state", "read vertex.value"),
+        (Halting, "vertex.edges = []", "change edges by add_edge, remove_edges and set_edge_value"),
         (Halting, "vertex.signalled", "signalled is for a bf.Program"),
         (Halting, "vertex.send_to_al(1)", "did you mean 'send_to_all'?"),
     ],
@@ -307,3 +341,12 @@ def test_other_attribute_errors_have_no_remedy(graph: bf.Graph) -> None:
     with pytest.raises(bf.ProgramError) as caught:
         bf.run(graph, Wrong())
     assert str(caught.value).endswith("; superstep 0, state 1")
+
+
+def test_an_attribute_that_the_master_lacks_gets_a_suggestion(graph: bf.Graph) -> None:
+    class Wrong(Halting):
+        def master_compute(self, master: bf.Master) -> None:
+            master.hallt()  # type: ignore[attr-defined]
+
+    with pytest.raises(bf.ProgramError, match=r"no attribute 'hallt'; did you mean 'halt'\?$"):
+        bf.run(graph, Wrong())

@@ -6,17 +6,26 @@ Invariant: an error is described once, in the process that made the call.
 from __future__ import annotations
 
 import dis
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
 from brimful import _native
 from brimful.errors import ProgramError
 from brimful.pregel.adapter import PregelAdapter
+from brimful.pregel.master import Master, WorkerContext
 from brimful.pregel.program import Pregel
 from brimful.pregel.signalling import Signalling, SignallingVertex
 from brimful.pregel.vertex import PregelVertex
 from brimful.program import Program, Vertex
 from brimful.wording import did_you_mean, shortened
+
+#: Remedies for assignments to a vertex of Pregel, by attribute.
+_ASSIGNED = {
+    "state": "assign the new state to vertex.value",
+    "edges": "change edges by add_edge, remove_edges and set_edge_value",
+    "degree": "change edges by add_edge and remove_edges",
+}
 
 
 def failed_call(
@@ -75,12 +84,14 @@ def _of_pregel(error: ProgramError, cause: BaseException, adapter: PregelAdapter
 def _remedy(cause: AttributeError, program: Program | Pregel) -> str | None:
     if (assigned := _assigned(cause.__traceback__)) is not None:
         if isinstance(program, Pregel):
-            return "assign the new state to vertex.value" if assigned == "state" else None
+            return _ASSIGNED.get(assigned)
         return (
             "return the new state from collect"
             if assigned in ("state", "value")
             else "a vertex keeps nothing but its state, which collect returns"
         )
+    if isinstance(cause.obj, Master | WorkerContext):
+        return _similar(str(cause.name), dir(cause.obj))
     if cause.name is None or not _is_vertex(cause.obj):
         return None
     own, other = (Vertex, PregelVertex) if isinstance(program, Program) else (PregelVertex, Vertex)
@@ -92,8 +103,12 @@ def _remedy(cause: AttributeError, program: Program | Pregel) -> str | None:
         return "read vertex.value"
     if hasattr(other, cause.name):
         return f"{cause.name} is for a bf.{'Pregel' if own is Vertex else 'Program'}"
-    known = [name for name in vars(own) | own.__annotations__ if not name.startswith("_")]
-    return did_you_mean(cause.name, known).removeprefix("; ") or None
+    return _similar(cause.name, vars(own) | own.__annotations__)
+
+
+def _similar(name: str, names: Iterable[str]) -> str | None:
+    known = [one for one in names if not one.startswith("_")]
+    return did_you_mean(name, known).removeprefix("; ") or None
 
 
 def _assigned(traceback: TracebackType | None) -> str | None:

@@ -149,12 +149,12 @@ class InterpretedRun:
                     # interpreter.
                     **{key: limits[key] for key in ("budget", "process_budget", "progress")},
                 )
+            self._end(steps)
         except ShareDone:
             self._end(steps)
             raise
         except ProgramError as error:
             raise in_own_words(error, self._program, called) from error.__cause__
-        self._end(steps)
         return states
 
     def _max_supersteps(self) -> int | None:

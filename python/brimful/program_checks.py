@@ -33,8 +33,8 @@ def check_program(program: object) -> None:
 
     Raises:
         UsageError: It is something else, a Pregel program with `state_type`, a delivery or combiner
-            is unknown or lacks `combine`, or a method is a generator or a coroutine, or returns no
-            value.
+            is unknown or lacks `combine`, or a method is a generator or a coroutine, returns no
+            value, or has other parameters than its calls.
     """
     if not isinstance(program, Program | Pregel):
         raise UsageError(
@@ -53,6 +53,9 @@ def check_program(program: object) -> None:
     for one, method in inspect.getmembers(type(program), inspect.isfunction):
         if hasattr(base, one) and method is not getattr(base, one):
             _check_method(f"{name}.{one}", method, is_valued=one in _VALUED)
+            is_static = isinstance(inspect.getattr_static(program, one), staticmethod)
+            if not one.startswith("_") and not is_static:
+                _check_parameters(f"{name}.{one}", method, getattr(base, one))
     warn(*(f"{name}.{slip}" for slip in _slips(type(program), base)))
 
 
@@ -93,6 +96,24 @@ def _check_method(name: str, method: FunctionType, *, is_valued: bool) -> None:
         raise UsageError(f"{where} is a coroutine, which a run cannot use; leave async out")
     if is_valued and not _returns_value(method):
         raise UsageError(f"{where} returns None in all cases; return its value")
+
+
+def _check_parameters(name: str, method: FunctionType, of_base: FunctionType) -> None:
+    """Refuse a method that cannot take the arguments of its calls, which have no names.
+
+    Raises:
+        UsageError: It is so.
+    """
+    wanted = list(inspect.signature(of_base).parameters)
+    signature = inspect.signature(method, follow_wrapped=False)
+    try:
+        signature.bind(*wanted)
+    except TypeError:
+        found = [str(one.replace(annotation=one.empty)) for one in signature.parameters.values()]
+        raise UsageError(
+            f"{place(name, method)} has the parameters ({', '.join(found)}), and its calls need "
+            f"({', '.join(wanted)})"
+        ) from None
 
 
 def _returns_value(method: FunctionType) -> bool:
