@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import brimful as bf
 from command import (
     BUDGET,
     CORRUPT,
@@ -536,3 +537,28 @@ def test_generators_refuse_what_cannot_be(tmp_path: Path, arguments: list[object
     kind, *options = arguments
     refuse(USAGE, "generate", kind, tmp_path / "g.brimful", *options, "--quiet")
     assert names_below(tmp_path) == set()
+
+
+@pytest.mark.parametrize("text", ["1 2\n2 x\n", "1\n", "1 2 3 4 5\n", "# no edges\n"])
+def test_an_automatic_import_names_the_owner_of_options(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "edges.txt"
+    path.write_text(text)
+    outcome = brimful("info", path, "--quiet")
+    owner = f"'brimful import {path} NAME.brimful'"
+    assert outcome.code in (USAGE, INPUT)
+    assert outcome.err.strip().endswith(f"; these are options of {owner}")
+    with pytest.raises(bf.BrimfulError, match=r"; these are options of brimful\.read$"):
+        bf.pagerank(path)
+    with pytest.raises(bf.BrimfulError) as caught:
+        bf.read(path)
+    assert "these are options" not in str(caught.value)
+
+
+def test_a_file_with_the_name_of_a_graph_and_a_broken_link_are_named(tmp_path: Path) -> None:
+    (tmp_path / "file.brimful").write_text("1 2\n")
+    (tmp_path / "link.brimful").symlink_to(tmp_path / "nowhere")
+    before = names_below(tmp_path)
+    assert "is a file, and a graph is a folder" in refuse(INPUT, "info", tmp_path / "file.brimful")
+    sentence = refuse(INPUT, "info", tmp_path / "link.brimful")
+    assert f"link.brimful is a link to {tmp_path}/nowhere, which does not exist" in sentence
+    assert names_below(tmp_path) == before

@@ -6,14 +6,14 @@ import os
 from typing import Unpack
 
 from brimful.catalog import cluster_of
-from brimful.errors import UsageError
+from brimful.errors import InputError, UsageError
 from brimful.graph import Graph
 from brimful.importing import from_object, imported
 from brimful.io.ingest import import_arrow, import_paths
 from brimful.io.inputs import expand_globs, is_pattern
 from brimful.io.remote import is_remote
 from brimful.io.remote_graph import is_remote_graph
-from brimful.io.source import open_graph
+from brimful.io.source import open_graph, with_owner
 from brimful.options.described import described
 from brimful.options.imports import IMPORT, ImportOptions, ReadOptions, import_options
 from brimful.options.table import WorkOptions, checked, picked
@@ -35,7 +35,10 @@ def as_graph(graph: GraphLike, resources: Resources) -> Graph:
     if isinstance(graph, Graph):
         return graph
     if isinstance(graph, (str, os.PathLike)):
-        return Graph(open_graph(os.fspath(graph), import_options(), resources, warn))
+        try:
+            return Graph(open_graph(os.fspath(graph), import_options(), resources, warn))
+        except (UsageError, InputError) as error:
+            raise with_owner(error, os.fspath(graph), "brimful.read") from None
     raise UsageError(
         f"expected a brimful.Graph or a path, found {type(graph).__name__}; make a graph of it "
         "with brimful.read"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from brimful.cli.arguments import count, integer, real
 from brimful.cli.log import add_log
 from brimful.cli.progress import ProgressLine, readable
-from brimful.errors import BudgetError, UsageError
-from brimful.io.source import open_graph
+from brimful.errors import BudgetError, InputError, UsageError
+from brimful.io.source import open_graph, with_owner
 from brimful.memory import ARROW_ADDRESS_BYTES, address_space
 from brimful.options.imports import import_options
 from brimful.options.table import Option, ResourceOptions, checked, flag, options_of, picked
@@ -176,16 +175,13 @@ def open_named_graph(
     """Open options.graph, importing it first if it is an input file.
 
     Raises:
-        UsageError: The file needs options that only `import` has.
+        UsageError, InputError: As `open_graph`; the sentence says which options only `import` has.
     """
     try:
         return open_graph(options.graph, import_options(), given, progress.say)
-    except UsageError as error:
-        if not os.path.isfile(options.graph):
-            raise
-        raise UsageError(
-            f"{error}; these are options of 'brimful import {options.graph} NAME.brimful'"
-        ) from None
+    except (UsageError, InputError) as error:
+        owner = f"'brimful import {options.graph} NAME.brimful'"
+        raise with_owner(error, options.graph, owner) from None
 
 
 def print_json(figures: dict[str, Any]) -> None:

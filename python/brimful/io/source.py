@@ -71,6 +71,10 @@ def open_graph(
         )
     if os.path.isdir(path):
         return _native.Graph.open(path)
+    if os.path.islink(path) and not os.path.exists(path):
+        raise NotFoundError(
+            f"{path} is a link to {os.readlink(path)}, which does not exist; check the link"
+        )
     if not os.path.exists(path):
         raise NotFoundError(
             f"there is no graph or input file at {path}{_similar(path)}; check the path, or make "
@@ -82,7 +86,24 @@ def open_graph(
             f"{path} is a pipe or a device, which cannot be read again; import it first with "
             f"'brimful import - NAME.brimful < {path}'"
         )
+    if path.endswith(GRAPH_SUFFIX):
+        raise InputError(
+            f"{path} is a file, and a graph is a folder; unpack an archive, or give a file of "
+            "edges another name"
+        )
     return _open_kept(path, options, resources, notify)
+
+
+def with_owner(error: UsageError | InputError, path: str, owner: str) -> UsageError | InputError:
+    """Return an error of `open_graph`, which has the default options of an import.
+
+    If it names options, the sentence ends with their `owner`.
+    """
+    sentence = str(error.args[0])
+    # A command in the sentence is an owner already.
+    if not os.path.isfile(path) or "--" not in sentence or "'brimful " in sentence:
+        return error
+    return type(error)(f"{sentence}; these are options of {owner}")
 
 
 def fingerprint(path: str, options: ImportOptions) -> dict[str, object]:
