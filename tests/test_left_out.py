@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import brimful as bf
-from command import succeed
+from command import USAGE, refuse, succeed, write_edges
 from test_formats import ROOT
 
 DROP = ("--self-loops", "drop", "--duplicates", "drop")
@@ -198,3 +198,22 @@ def test_python_says_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
             assert graph.edges == 3
         assert f"left out: self-loop, 2 times, first at {name}:4: 7 7" in caplog.text
         assert f"merged: duplicate edge, 2 times, first at {name}:5: 1 2" in caplog.text
+
+
+def test_a_run_that_lacks_weights_names_the_columns_that_were_ignored(tmp_path: Path) -> None:
+    table, graph = tmp_path / "edges.csv", tmp_path / "graph.brimful"
+    table.write_text("source,target,color,when\n1,2,red,5\n2,3,blue,6\n")
+    succeed("import", table, graph, "--quiet")
+    says = "; the import ignored color, when, and --weight of an import takes one as weights"
+    for words in (
+        ("run", "sssp", graph, "--source", 1, "--weighted"),
+        ("run", "sssp", graph, "--source", 1, "--weighted", "--store", "bytes"),
+        ("run", "random_walks", graph, "--weighted"),
+        ("plan", graph, "sssp", "--source", 1, "--weighted"),
+        ("path", graph, 1, 3, "--weighted"),
+    ):
+        assert refuse(USAGE, *words, "--quiet").endswith(says)
+    other = tmp_path / "other.brimful"
+    succeed("import", write_edges(tmp_path / "e.txt", [(1, 2)]), other, "--quiet")
+    sentence = refuse(USAGE, "run", "sssp", other, "--source", 1, "--weighted")
+    assert sentence.endswith("import it with a weight column or run without --weighted")
