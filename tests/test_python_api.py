@@ -334,3 +334,17 @@ def test_names() -> None:
     assert all(getattr(bf, name) is not None for name in bf.__all__)
     with pytest.raises(AttributeError):
         bf.frobnicate  # noqa: B018
+
+
+def test_an_attribute_that_a_graph_lacks_names_the_function(tmp_path: Path) -> None:
+    with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
+        for name, hint in (
+            ("pagerank", r"; that is brimful\.pagerank\(graph, \.\.\.\)$"),
+            ("run", r"; that is brimful\.run\(graph, \.\.\.\)$"),
+            ("neighbours", r"; did you mean 'neighbors'\?$"),
+            ("zzz", "no attribute 'zzz'$"),
+            ("__len_hint__", "no attribute '__len_hint__'$"),
+        ):
+            with pytest.raises(AttributeError, match=hint):
+                getattr(graph, name)
+            assert not hasattr(graph, name)

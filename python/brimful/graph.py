@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 
+from brimful.catalog import algorithms
 from brimful.derivations import Derivations
 from brimful.errors import NotFoundError, UsageError
 from brimful.ids import column_ids, vertex_id
@@ -26,7 +27,7 @@ from brimful.reporting import shows_progress, warn
 from brimful.resources import Resources
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.tables.convert_out import Conversions
-from brimful.wording import counted, html_text
+from brimful.wording import counted, did_you_mean, html_text
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -266,6 +267,21 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         self._native = self._lookup = None
         if self._remove is not None:
             self._remove()
+
+    if not TYPE_CHECKING:  # A type checker would take any attribute for one of a graph.
+
+        def __getattr__(self, name: str) -> Any:
+            """Name the function that a missing attribute is taken for.
+
+            Raises:
+                AttributeError: Always.
+            """
+            hint = ""
+            if not name.startswith("_"):
+                is_function = name in algorithms() or name in ("run", "plan")
+                remedy = f"; that is brimful.{name}(graph, ...)"
+                hint = remedy if is_function else did_you_mean(name, dir(type(self)))
+            raise AttributeError(f"'Graph' object has no attribute '{name}'{hint}")
 
     def __enter__(self) -> Graph:
         """Return self."""
