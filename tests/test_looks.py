@@ -261,6 +261,28 @@ def test_a_result_is_not_taken_for_a_graph(tmp_path: Path, algorithm: str, suffi
             assert graph.edges > 0
 
 
+@pytest.mark.parametrize("ids", [[2, 1, 3], [1, 1, 2], [9, 10, 1]])
+def test_vertices_in_no_order_are_what_they_look_like(tmp_path: Path, ids: list[int]) -> None:
+    """Such as a result that was sorted by value; only ids that ascend as texts are texts."""
+    path, whole = tmp_path / "sorted.csv", tmp_path / "whole.csv"
+    path.write_text("vertex,value\n" + "".join(f"{one},0.5\n" for one in ids))
+    whole.write_text("vertex,value\n1,0.5\n2,0.5\n3,0.5\n9,0.5\n10,0.5\n")
+    assert dict(bf.SavedResult(path)) == dict.fromkeys(ids, 0.5)
+    assert bf.SavedResult(path)[ids[0]] == 0.5
+    with pytest.raises(bf.InputError, match="must have each vertex once, in ascending order"):
+        bf.compare(path, whole)
+    path.write_text("vertex,value\n1,0.5\n10,0.5\n9,0.5\n")
+    assert dict(bf.SavedResult(path)) == dict.fromkeys(["1", "10", "9"], 0.5)
+
+
+def test_a_tolerance_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("vertex,value\n1,0.5\n")
+    for wrong in ("x", -1, math.nan):
+        with pytest.raises(bf.UsageError, match="tolerance must be "):
+            bf.compare(path, path, tolerance=wrong)  # type: ignore[arg-type]
+
+
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
     assert "there is no result at" in refuse(INPUT, "top", tmp_path / "missing.csv")
     assert "ends in none of them" in refuse(USAGE, "top", write_edges(tmp_path / "e.txt", []))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import UsageError
 from brimful.memory import too_small
-from brimful.options.checks import whole
+from brimful.options.checks import real, whole
 from brimful.options.described import described
 from brimful.resources import Resources
 from brimful.sizes import MOST, Budget, parse_budget
@@ -146,8 +146,10 @@ def compared(
     exact = all(side.kind == "integer" for side in sides)
     if tolerance is None:
         tolerance = 0.0 if exact else FLOAT_TOLERANCE
-    if not tolerance >= 0:
+    checked = real(tolerance, "tolerance")
+    if checked is None or checked < 0:
         raise UsageError(f"tolerance must be at least 0, not {shortened(tolerance)}")
+    tolerance = checked
     ranked, joins = _shares(resources, taken, joins=sides[0].keys != ["vertex"])
     rows = matched(*sides, joins, resources.threads)
     tally = _tally(sides, float(tolerance), whole(top, "top", MOST), ranked // _RANKED_BYTES)

@@ -279,8 +279,8 @@ def _csv_types(table: ResultTable) -> dict[str, Any]:
     """Return the narrowest type of each column of texts that has all of its values.
 
     Digits after a leading zero are a text: the label 007 is not the label 7. Vertices are integers
-    if all have the canonical form of integers; in a result with a value for each vertex they must
-    also ascend as numbers.
+    if all have the canonical form of integers; in a result with a value for each vertex they are
+    texts all the same if they ascend as texts, and not as numbers.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -289,6 +289,8 @@ def _csv_types(table: ResultTable) -> dict[str, Any]:
     ascend = table.schema.names[0] == "vertex"
     kinds = {name: numbers[: 2 if name in _IDS else 3] for name in table.schema.names}
     last: dict[Any, Any] = {}
+    #: Types in which the vertices do not ascend.
+    unordered = set()
     for batch in table.batches():
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             fitting = [(kind, _cast(column, kind)) for kind in kinds[name]]
@@ -301,12 +303,17 @@ def _csv_types(table: ResultTable) -> dict[str, Any]:
                     for kind, ids in fitting
                 ]
             if name == "vertex" and ascend:
-                fitting = [
-                    (kind, ids if ids is not None and _ascend(ids, last, kind) else None)
-                    for kind, ids in fitting
-                ]
+                orders = [*fitting, (pa.string(), column)]
+                unordered |= {
+                    kind for kind, ids in orders if ids is not None and not _ascend(ids, last, kind)
+                }
             kinds[name] = [kind for kind, numbers in fitting if numbers is not None]
-    return {name: (left or [pa.string()])[0] for name, left in kinds.items()}
+    for left in kinds.values():
+        left.append(pa.string())
+    if ascend:
+        # Vertices that ascend in no order are what they look like.
+        kinds["vertex"].sort(key=lambda kind: kind in unordered)
+    return {name: left[0] for name, left in kinds.items()}
 
 
 def _refuse_beyond(
