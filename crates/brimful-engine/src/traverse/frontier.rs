@@ -15,6 +15,12 @@ pub(crate) fn entries(vertices: Range<u64>) -> Range<usize> {
     (vertices.start >> ACTIVITY_BITS) as usize..vertices.end.div_ceil(1 << ACTIVITY_BITS) as usize
 }
 
+/// Those of `vertices` that an entry of the activity map stands for.
+pub(crate) fn block(entry: usize, vertices: &Range<usize>) -> Range<usize> {
+    let (start, end) = (entry << ACTIVITY_BITS, (entry + 1) << ACTIVITY_BITS);
+    start.max(vertices.start)..end.min(vertices.end)
+}
+
 /// True if any of `vertices` may signal, by the activity map.
 pub(crate) fn is_any_marked(map: &[AtomicBool], vertices: Range<u64>) -> bool {
     map[entries(vertices)].iter().any(|active| active.load(Ordering::Relaxed))
@@ -75,10 +81,10 @@ impl Frontier {
         let (vertices, count, map) = (self.vertices, self.count as usize, &self.map);
         self.list.get_or_insert_with(|| {
             let mut list = Vec::with_capacity(count);
-            for (block, _) in
+            for (entry, _) in
                 map.iter().flatten().enumerate().filter(|(_, on)| on.load(Ordering::Relaxed))
             {
-                let range = block << ACTIVITY_BITS..vertices.min((block + 1) << ACTIVITY_BITS);
+                let range = block(entry, &(0..vertices));
                 list.extend(range.filter(|vertex| signals(*vertex)).map(|vertex| vertex as u64));
             }
             list
