@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import brimful as bf
 from cgroup import hard_limit
 from command import (
     BRIMFUL,
@@ -445,6 +446,22 @@ def test_the_first_refusal_counts_the_pages_of_a_parquet_file(tmp_path: Path) ->
         named = [refused(BUDGET, budget, *command).rsplit(" ", 1)[1] for budget in ("30M", "120M")]
         assert named[0] == named[1], named
         limited(named[0], *command)
+
+
+def test_the_smallest_budget_does_not_follow_the_mapped_pages_of_libraries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from brimful import resources
+
+    def least(resident_bytes: int) -> int:
+        monkeypatch.setattr(resources, "resident_bytes", lambda: resident_bytes)
+        with pytest.raises(bf.BudgetError) as refused:
+            resources.Resources(budget=MIB, process_budget=True).require(152 * MIB, "")
+        return refused.value.needed_bytes
+
+    # The two small processes are on both sides of a multiple of 8 MiB.
+    assert least(int(23.9 * MIB)) == least(int(24.1 * MIB)) == 192 * MIB
+    assert least(64 * MIB) == 232 * MIB
 
 
 def test_a_damaged_footer_is_read_or_left_to_pyarrow(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Bytes of address space that pyarrow takes besides the budget: its libraries and threads.
 ARROW_ADDRESS_BYTES = 288 << 20
+#: The least memory of a process, as the native module counts it (interpreter and libraries).
+PROCESS_BYTES = 30 << 20
 #: Errors name budgets that are multiples of this.
 _STEP_BYTES = 8 << 20
 

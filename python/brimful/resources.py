@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brimful.memory import budget_bytes, resident_bytes, too_small
+from brimful.memory import PROCESS_BYTES, budget_bytes, resident_bytes, too_small
 from brimful.tables.edge_table import shrink_arrow_pools
 
 if TYPE_CHECKING:
@@ -39,7 +39,11 @@ class Resources:
 
         They are none if the budget is for brimful's own use.
         """
-        return resident_bytes() + loaded_bytes if self.process_budget else 0
+        if not self.process_budget:
+            return 0
+        # A small process counts as `PROCESS_BYTES`: the pages of its libraries that are mapped
+        # depend on the system's cache, and errors would name one budget or the next.
+        return max(resident_bytes(), PROCESS_BYTES) + loaded_bytes
 
     def require(self, more: int, purpose: str) -> None:
         """Refuse a budget without room for `more` bytes beside the process as it is.
