@@ -233,6 +233,14 @@ pub(crate) enum Shape {
     Vertices,
 }
 
+impl Shape {
+    /// The offsets of the line ends in `bytes`. Other formats than records refuse CR alone.
+    pub(crate) fn line_ends(self, bytes: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
+        let alone = matches!(self, Self::Records(_));
+        text::record_line_ends(bytes).filter(move |at| alone || bytes[*at] == b'\n')
+    }
+}
+
 /// The facts that a header states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Body {

@@ -189,6 +189,19 @@ pub(crate) fn word(text: &[u8], at: usize) -> &[u8] {
     rest.get(..end).unwrap_or_default()
 }
 
+/// The offsets of the line ends in records: of LF, and of CR alone.
+pub(crate) fn record_line_ends(bytes: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
+    let ends = |at: &usize| bytes[*at] == b'\n' || bytes.get(at + 1) != Some(&b'\n');
+    memchr::memchr2_iter(b'\n', b'\r', bytes).filter(ends)
+}
+
+/// The number of the line ends of [`record_line_ends`]; counting each LF by itself is fast.
+pub(crate) fn record_lines(bytes: &[u8]) -> u64 {
+    let is_alone = |at: &usize| bytes.get(at + 1) != Some(&b'\n');
+    let alone = memchr::memchr_iter(b'\r', bytes).filter(is_alone).count();
+    (memchr::memchr_iter(b'\n', bytes).count() + alone) as u64
+}
+
 /// The offset of the text after the first carriage return that is no part of a line end.
 pub(crate) fn behind_lone_return(bytes: &[u8]) -> Option<usize> {
     let is_lone = |at: &usize| !matches!(bytes.get(at + 1), None | Some(b'\r' | b'\n'));

@@ -141,9 +141,12 @@ impl<'a> Front<'a> {
         for block in blocks(body_at..self.length, 1) {
             read_block(&file, block, &mut chunk.bytes)?;
             // The first and the last line of a block are cut.
-            chunk.from = memchr::memchr(b'\n', &chunk.bytes).map_or(0, |end| end + 1);
-            let end = memchr::memrchr(b'\n', &chunk.bytes).map_or(0, |end| end + 1);
-            chunk.bytes.truncate(end);
+            let (first, last) = chunk.shape.map_or((None, None), |shape| {
+                let mut ends = shape.line_ends(&chunk.bytes).map(|end| end + 1);
+                (ends.next(), ends.next_back())
+            });
+            chunk.from = first.unwrap_or(0);
+            chunk.bytes.truncate(last.or(first).unwrap_or(0));
             sample.add(chunk)?;
         }
         Ok(())

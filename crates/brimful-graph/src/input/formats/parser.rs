@@ -115,8 +115,8 @@ impl<'w> Work<'w> {
     #[inline]
     fn go_to(&mut self, at: usize) {
         let passed = self.chunk.bytes.get(self.reached..at).unwrap_or_default();
-        if let Some(end) = memchr::memrchr(b'\n', passed) {
-            self.line += memchr::memchr_iter(b'\n', passed).count() as u64;
+        for end in self.shape.line_ends(passed) {
+            self.line += 1;
             self.line_begin = self.reached + end + 1;
         }
         self.reached = self.reached.max(at);

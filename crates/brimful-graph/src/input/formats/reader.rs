@@ -247,7 +247,7 @@ impl<'a> Current<'a> {
                 HeaderFlaw::Wrong { at, .. } => text.get(..*at).unwrap_or_default(),
                 HeaderFlaw::Doubt(_) => &[],
             };
-            let line = memchr::memchr_iter(b'\n', before).count() as u64 + 1;
+            let line = text::record_lines(before) + 1;
             header_error(
                 &self.file.path,
                 line,
@@ -259,7 +259,7 @@ impl<'a> Current<'a> {
         let Some(begun) = begun else { return Ok(0) };
         (self.body, self.draft.columns) = (Some(begun.body), Some(begun.columns));
         let skipped = text.get(..begun.skip).unwrap_or_default();
-        self.at.line += memchr::memchr_iter(b'\n', skipped).count() as u64;
+        self.at.line += text::record_lines(skipped);
         Ok(begun.skip)
     }
 
@@ -462,9 +462,12 @@ impl<'a> Current<'a> {
         let body = chunk.bytes.get(chunk.from..).unwrap_or_default();
         match chunk.shape {
             Some(Shape::Lists(lists)) => lists::advance(&lists, chunk.start, body),
-            _ => {
-                let newlines = memchr::memchr_iter(b'\n', body).count() as u64;
-                Start { line: chunk.start.line + newlines, ..Start::default() }
+            shape => {
+                let lines = match shape {
+                    Some(Shape::Records(_)) => text::record_lines(body),
+                    _ => memchr::memchr_iter(b'\n', body).count() as u64,
+                };
+                Start { line: chunk.start.line + lines, ..Start::default() }
             }
         }
     }

@@ -76,7 +76,7 @@ pub(crate) fn begin(
 ) -> Result<Option<Beginning>, HeaderFlaw> {
     let mut from = 0;
     while let Some(line) = start.get(from..).filter(|rest| !rest.is_empty()) {
-        let end = memchr::memchr(b'\n', line).map_or(line.len(), |end| end + 1);
+        let end = text::record_line_ends(line).next().map_or(line.len(), |end| end + 1);
         let text = line.get(..end).unwrap_or_default();
         let is_blank = text.iter().all(|byte| matches!(byte, b'\r' | b'\n'));
         if !is_blank && !text.first().is_some_and(|byte| COMMENTS.contains(byte)) {
@@ -122,6 +122,9 @@ pub(crate) fn begin(
     let columns = roles.describe(&first, Some(header), Some(char::from(delimiter).to_string()));
     // A header at the end of the file may lack a line end.
     let skip = (from + if header { names_end } else { 0 }).min(start.len());
+    // The names end at the CR of CRLF.
+    let is_cut = start.get(skip.wrapping_sub(1)..).is_some_and(|rest| rest.starts_with(b"\r\n"));
+    let skip = skip + usize::from(is_cut);
     Ok(Some(Beginning { body, columns, skip, records }))
 }
 
@@ -265,15 +268,18 @@ fn core(delimiter: u8) -> csv_core::Reader {
 
 /// The end of the last whole record in `bytes`, which begin with a record; 0 if there is none.
 pub(super) fn whole(bytes: &[u8], delimiter: u8) -> usize {
+    // LF may follow a CR at the end of the bytes.
+    let is_known = |end: usize| end < bytes.len() || bytes.last() != Some(&b'\r');
     if memchr::memchr(b'"', bytes).is_none() {
-        return memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
+        let ends = text::record_line_ends(bytes).map(|end| end + 1);
+        return ends.rev().find(|end| is_known(*end)).unwrap_or(0);
     }
     let (mut core, mut at, mut end) = (core(delimiter), 0, 0);
     let (mut buffer, mut ends) = ([0; 4096], [0; 64]);
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         let (result, read, ..) = core.read_record(rest, &mut buffer, &mut ends);
         at += read;
-        if result == ReadRecordResult::Record {
+        if result == ReadRecordResult::Record && is_known(at) {
             end = at + usize::from(bytes.get(at) == Some(&b'\n'));
         }
     }
@@ -536,6 +542,22 @@ mod tests {
         let marked = "\u{feff}source|target|x\n1|2|\u{feff}\n3|4|\n".to_owned()
             + &"5|6|\u{feff}y\n".repeat(40);
         assert_eq!(parse(&marked).len(), 42);
+    }
+
+    #[test]
+    fn every_line_end_is_one_and_counted_once() {
+        let lines = ["# a", "# b", "source,target,x", "1,2,\"y", "z\"", "", "3,4,", "5,6,w"];
+        for end in ["\n", "\r\n", "\r"] {
+            let text = lines.map(|line| line.to_owned() + end).concat();
+            assert_eq!(parse(&text), [(1, 2, 1.0), (3, 4, 1.0), (5, 6, 1.0)], "{end:?}");
+            for chunk_bytes in 40..80 {
+                let wrong = text.clone() + "7,8,v" + end + "9,a,v" + end;
+                let format = TextFormat::Delimited(None);
+                let refused = parse_text(format, wrong.as_bytes(), chunk_bytes, OnError::Fail);
+                let refused = refused.unwrap_err().to_string();
+                assert!(refused.contains(":10:3: "), "{end:?}, {chunk_bytes}: {refused}");
+            }
+        }
     }
 
     #[test]
