@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use brimful_store::ErrorKind;
 
+use crate::ids::external::{ExternalId, IdType};
+
 /// A result of the graph crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -59,10 +61,12 @@ pub enum Error {
         problem: String,
     },
     /// A vertex that is not in the graph.
-    #[error("the graph has no vertex {vertex}")]
+    #[error("the graph has no vertex {vertex}{other_ids}")]
     NoSuchVertex {
         /// The external id for messages; strings are quoted.
         vertex: String,
+        /// The kind of the graph's ids as the end of the message, if `vertex` is of the other kind.
+        other_ids: &'static str,
     },
     /// A graph whose files were replaced since it was opened.
     #[error("{} was replaced or removed after it was opened; open it again", path.display())]
@@ -89,6 +93,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error for an external id of no vertex of a graph whose ids are of type `ids`.
+    pub fn no_such_vertex(vertex: &ExternalId, ids: IdType) -> Self {
+        let other_ids = match (vertex, ids) {
+            (ExternalId::Number(_), IdType::String) => "; its ids are strings",
+            (ExternalId::Number(_), _) | (ExternalId::Name(_), IdType::String) => "",
+            (ExternalId::Name(_), _) => "; its ids are integers",
+        };
+        Self::NoSuchVertex { vertex: vertex.to_string(), other_ids }
+    }
+
     /// An error that concerns an input as a whole.
     pub fn input(path: impl Into<PathBuf>, problem: impl Into<String>) -> Self {
         Self::Input { path: path.into(), problem: problem.into() }

@@ -178,7 +178,10 @@ fn what_goes_in_comes_out_for_dense_and_sparse_ids() {
                 assert_eq!(neighbors(&graph, s).len(), degree);
             }
             let absent = (0..).find(|id| !ids.contains(id)).unwrap();
-            assert!(graph.find(absent).is_err_and(|e| matches!(e, Error::NoSuchVertex { .. })));
+            let refused = graph.find(absent).unwrap_err().to_string();
+            assert_eq!(refused, format!("the graph has no vertex {absent}"));
+            let refused = graph.find_name("7").unwrap_err().to_string();
+            assert_eq!(refused, "the graph has no vertex \"7\"; its ids are integers");
             assert_eq!(edges(graph), wanted);
         }
     }

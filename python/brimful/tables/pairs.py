@@ -35,7 +35,7 @@ _ADVICE = (
 )
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 #: The sentence of the native module about a vertex that a graph lacks.
-_LACKING = re.compile(r'the graph has no vertex "?(.+?)"?')
+_LACKING = re.compile(r'the graph has no vertex "?(.+?)"?(; its ids are \w+)?')
 
 
 def open_pairs(pairs: object, graph: _native.Graph) -> EdgeTable:

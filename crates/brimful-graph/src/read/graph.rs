@@ -360,7 +360,7 @@ impl Graph {
     pub fn find(&self, number: i128) -> Result<u64> {
         let bits = self.id_type().bits(number).filter(|_| self.names.is_none());
         let found = bits.map_or(Ok(None), |bits| self.find_bits(bits))?;
-        found.ok_or_else(|| Error::NoSuchVertex { vertex: number.to_string() })
+        found.ok_or_else(|| Error::no_such_vertex(&number.into(), self.id_type()))
     }
 
     /// The internal id of the vertex whose external id has these bits, or `None`.

@@ -142,7 +142,7 @@ impl Lookup {
             // In their order, neighboring names are found in the same parts of memory.
             order.sort_by(|left, right| ids[*left].cmp(&ids[*right]));
         }
-        let missing = |place: usize| Error::NoSuchVertex { vertex: ids[place].to_string() };
+        let missing = |place: usize| Error::no_such_vertex(&ids[place], self.graph.id_type());
         let mut wanted = Vec::with_capacity(ids.len());
         for chunk in order.chunks(FOUND_AT_ONCE) {
             job.check()?;
@@ -201,7 +201,7 @@ impl Lookup {
     pub fn locate(&self, id: &ExternalId) -> Result<(u64, u64)> {
         let bits = self.bits(id)?;
         let found = bits.map_or(Ok(None), |bits| self.find_bits(bits))?;
-        let missing = || Error::NoSuchVertex { vertex: id.to_string() };
+        let missing = || Error::no_such_vertex(id, self.graph.id_type());
         found.zip(bits).ok_or_else(missing)
     }
 

@@ -13,7 +13,7 @@ impl Graph {
     pub fn find_name(&self, name: &str) -> Result<u64> {
         let rank = self.names().map_or(Ok(None), |names| names.find(name))?;
         let found = rank.map_or(Ok(None), |rank| self.find_bits(rank))?;
-        found.ok_or_else(|| Error::NoSuchVertex { vertex: format!("{name:?}") })
+        found.ok_or_else(|| Error::no_such_vertex(&ExternalId::Name(name.into()), self.id_type()))
     }
 
     /// The internal id of a vertex, with the errors of [`Graph::find`] and [`Graph::find_name`].

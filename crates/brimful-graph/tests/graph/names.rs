@@ -100,7 +100,10 @@ fn words_are_ids() {
         graph.find_name("carl").unwrap_err().to_string(),
         "the graph has no vertex \"carl\""
     );
-    assert!(matches!(graph.find(0), Err(Error::NoSuchVertex { .. })));
+    for id in [ExternalId::Number(0), ExternalId::Number(-1)] {
+        let refused = lookup.find(&id).unwrap_err().to_string();
+        assert_eq!(refused, format!("the graph has no vertex {id}; its ids are strings"));
+    }
     let pairs = [("bob", "ann"), ("bob", "ann"), ("1", "bob"), ("ann", "ann"), ("zoë", "#x")];
     assert_eq!(edges(graph), model(&pairs));
 }

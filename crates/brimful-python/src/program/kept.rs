@@ -131,9 +131,10 @@ fn not_whole() -> String {
         .into()
 }
 
+/// The error for a removed vertex: its id has a rank, so it is of the kind of the graph's.
 pub(super) fn missing(vertex: &ExternalId) -> PyErr {
-    let vertex = vertex.to_string();
-    Failure::from(brimful::graph::Error::NoSuchVertex { vertex }).into()
+    let (vertex, other_ids) = (vertex.to_string(), "");
+    Failure::from(brimful::graph::Error::NoSuchVertex { vertex, other_ids }).into()
 }
 
 /// Rows as pairs of Python objects.
