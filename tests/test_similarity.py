@@ -197,11 +197,16 @@ def test_ids_of_text_have_the_type_of_the_graph(tmp_path: Path) -> None:
                 bf.InputError,
             ),
             ("", r"pairs\.csv:1: expected the names of the columns", bf.InputError),
+            ("a,b\n,1\n", r'row 1, column "a": .*; correct the row$', bf.InputError),
             ("a,b,c\n1,1,1\n", r"two columns of vertices in .*pairs\.csv, or two", bf.UsageError),
         ):
             path.write_text(text)
             with pytest.raises(kind, match=says):
                 bf.similarity(graph, pairs=path)
+        words = pa.table({"a": ["1", "x"], "b": ["1", "1"]})
+        says = r'row 2, .*: expected an integer, .*, found "x"; correct the row$'
+        with pytest.raises(bf.InputError, match=says):
+            bf.similarity(graph, pairs=words)
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

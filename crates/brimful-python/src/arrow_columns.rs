@@ -43,7 +43,8 @@ pub(crate) struct Judge<'a> {
     pub(crate) origin: &'a Path,
     pub(crate) table: &'a Py<PyAny>,
     pub(crate) first_row: u64,
-    pub(crate) on_error: OnError,
+    /// `None` outside of an import, whose options then do not apply.
+    pub(crate) on_error: Option<OnError>,
     /// Whether each row of this batch is rejected; may be shorter than the batch if the last rows
     /// are not.
     pub(crate) rejected: Vec<bool>,
@@ -72,13 +73,17 @@ impl Judge<'_> {
         found: &str,
     ) -> Result<()> {
         let row = self.row(at);
-        if self.on_error == OnError::Fail {
+        if self.on_error != Some(OnError::Skip) {
             let name = &wanted.name;
             let (path, row) =
                 locate(&parts(self.table, self.origin), row).unwrap_or((self.origin.into(), row));
+            let or_skip = match self.on_error {
+                Some(_) => ", or leave such rows out with --on-error skip",
+                None => "",
+            };
             let problem = format!(
-                "row {row}, column {name:?}: expected {expected}, found {found}; correct the row, \
-                 or leave such rows out with --on-error skip"
+                "row {row}, column {name:?}: expected {expected}, found {found}; correct the \
+                 row{or_skip}"
             );
             return Err(Error::input(path, problem));
         }
@@ -162,8 +167,13 @@ pub(crate) fn ids(
                 let bits = parse_number(text.trim(), signs);
                 // Nulls were handled above, and read as empty text here.
                 if bits.is_none() && !array.is_null(at) {
-                    let expected = "an integer vertex id between -2^63 and 2^64-1 (text is taken \
-                                    as it is with --ids string)";
+                    let expected = match judge.on_error {
+                        Some(_) => {
+                            "an integer vertex id between -2^63 and 2^64-1 (text is taken as it \
+                             is with --ids string)"
+                        }
+                        None => "an integer, as the ids of the graph are",
+                    };
                     judge.reject(wanted, at, NOT_AN_ID, expected, &shown_word(text.as_bytes()))?;
                 }
                 out.push(bits.unwrap_or(0));

@@ -39,7 +39,7 @@ pub(crate) struct ArrowEdges {
     row: usize,
     rows_before: u64,
     signs: Signs,
-    on_error: OnError,
+    on_error: Option<OnError>,
     /// True if every edge needs its row, for messages.
     positions: bool,
     rejections: Vec<Rejection>,
@@ -81,7 +81,7 @@ impl ArrowEdges {
         target: &str,
         weight: Option<&str>,
         ids: ColumnIds,
-        on_error: OnError,
+        on_error: Option<OnError>,
     ) -> PyResult<Self> {
         let capsule = object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
         let reader = take_stream(&capsule)?;

@@ -273,7 +273,7 @@ pub(crate) fn import_stream<'py>(
     let ids = ColumnIds::from_name(ids).map_err(Failure::from)?;
     let origin = Path::new(&name);
     let mut edges =
-        ArrowEdges::open(stream, origin, source, target, weight, ids, options.on_error)?;
+        ArrowEdges::open(stream, origin, source, target, weight, ids, Some(options.on_error))?;
     edges.leave_out(ignored);
     edges.take_vertex_rows(vertex_rows);
     let (numbers, names) = split(isolated);

@@ -120,7 +120,7 @@ pub(crate) fn read_table(
     let ids = ColumnIds::from_name(ids).map_err(Failure::from)?;
     let choices = policy_of(undirected, self_loops, duplicates)?;
     let path = Path::new(&name);
-    let mut edges = ArrowEdges::open(table, path, source, target, weight, ids, on_error)?;
+    let mut edges = ArrowEdges::open(table, path, source, target, weight, ids, Some(on_error))?;
     edges.take_vertex_rows(vertex_rows);
     with_job(py, None, |job| {
         let budget = Budget::new(budget, reserve_bytes);

@@ -7,7 +7,6 @@ use brimful::algos::planning::Subject;
 use brimful::algos::registry::{Pairs, run_rows_request};
 use brimful::engine::RowTable;
 use brimful::engine::result::row_table::TopOfRows;
-use brimful::graph::build::import::OnError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
@@ -36,8 +35,7 @@ impl PairTable<'_> {
     fn open(&self) -> PyResult<Pairs> {
         let ids = ColumnIds::from_name(&self.ids).map_err(Failure::from)?;
         let (origin, ends) = (Path::new(&self.name), (&self.source, &self.target));
-        let edges =
-            ArrowEdges::open(&self.stream, origin, ends.0, ends.1, None, ids, OnError::Fail)?;
+        let edges = ArrowEdges::open(&self.stream, origin, ends.0, ends.1, None, ids, None)?;
         Ok(Pairs::new(edges))
     }
 }
