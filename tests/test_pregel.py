@@ -425,7 +425,7 @@ def test_without_supersteps_a_program_without_end_ends(caplog: pytest.LogCapture
 
     with graph_of([1], [2]) as graph:
         bf.run(graph, Awake(), mode="async")
-    assert "the program did not end when its vertices had collected 10000 times" in caplog.text
+    assert "the program did not end when its vertices had collected 10,000 times" in caplog.text
 
 
 def test_contributions_are_merged_in_the_order_of_processes() -> None:

@@ -37,7 +37,9 @@ use crate::cluster::GivenShare;
 use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::plugin::{library_bytes, with_store};
-use crate::request::{DEFAULT_MAX_SUPERSTEPS, Store, checkpoint_options, with_resume_advice};
+use crate::request::{
+    DEFAULT_MAX_SUPERSTEPS, Store, checkpoint_options, say_default_limit, with_resume_advice,
+};
 use crate::run::{Figures, Result, store_figures};
 
 /// A kernel, as Python describes it.
@@ -139,10 +141,7 @@ pub(crate) fn run_kernel<'py>(
     let (output, scratch) = with_store(py, progress, limits, store.opener.as_ref(), |resources| {
         let output = run_for_words(&description, &inner, &request, resources)?;
         if max_supersteps.is_none() && output.finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS {
-            resources.job.say(
-                "the program did not end within 10,000 supersteps, the default limit; set \
-                 max_supersteps to change it",
-            );
+            say_default_limit(&resources.job);
         }
         Ok((output, resources.job.traffic().max_scratch()))
     })

@@ -43,7 +43,9 @@ use crate::cluster::GivenShare;
 use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::plugin::{library_bytes, with_store};
-use crate::request::{DEFAULT_MAX_SUPERSTEPS, Store, checkpoint_options, with_resume_advice};
+use crate::request::{
+    DEFAULT_MAX_SUPERSTEPS, Store, checkpoint_options, say_default_limit, with_resume_advice,
+};
 use crate::run::{store_figures, work_figures};
 pub(crate) use calls::Seen;
 use calls::{Program, in_own_words};
@@ -437,17 +439,14 @@ fn supersteps(
                 && !wants_superstep(settings, number, resources)?))
     })?;
     if is_endless {
-        resources.job.say(format!(
-            "the program did not end when its vertices had collected {DEFAULT_MAX_SUPERSTEPS} \
-             times on average; run it with supersteps, which max_supersteps= limits"
-        ));
+        resources.job.say(
+            "the program did not end when its vertices had collected 10,000 times on average; run \
+             it with supersteps, which max_supersteps= limits",
+        );
         return Ok(Reason::MaxSupersteps);
     }
     if reason == Reason::MaxSupersteps && settings.max_supersteps.is_none() {
-        resources.job.say(format!(
-            "the program did not end within {DEFAULT_MAX_SUPERSTEPS} supersteps; \
-             give max_supersteps= if it takes more"
-        ));
+        say_default_limit(&resources.job);
     }
     Ok(reason)
 }

@@ -7,6 +7,7 @@ use brimful::algos::registry::{Pairs, Parameter, Request, StoreChoice};
 use brimful::engine::Error as EngineError;
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::graph::ids::external::ExternalId;
+use brimful::store::Job;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,6 +20,14 @@ use crate::vertex::Vertex;
 /// The maximum number of supersteps of a program if the user sets no limit, so that one that
 /// oscillates ends.
 pub(crate) const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
+
+/// Says that a run ended at [`DEFAULT_MAX_SUPERSTEPS`].
+pub(crate) fn say_default_limit(job: &Job) {
+    job.say(
+        "the program did not end within 10,000 supersteps, the default limit; set max_supersteps \
+         to change it",
+    );
+}
 
 /// The request for an algorithm, as given from Python.
 #[derive(FromPyObject)]
