@@ -445,8 +445,8 @@ def test_broken_pairs(tmp_path: Path, length: int) -> None:
         (tmp_path / name).write_bytes(content)
         sentence = refuse(INPUT, "import", tmp_path / name, tmp_path / "g.brimful", "--quiet")
         assert sentence == (
-            f"brimful: {tmp_path}/{name}: {length} bytes are not a whole number of 8-byte pairs; "
-            "the file was cut or is of another format"
+            f"brimful: {tmp_path}/{name}: a length of {length} byte{'s' * (length > 1)} is not a "
+            "whole number of 8-byte pairs; the file was cut or is of another format"
         )
 
 

@@ -151,7 +151,7 @@ def test_impossible_parameters_are_refused(tmp_path: Path) -> None:
     for sentence, *arguments in (
         ("one of them", "erdos-renyi", "--vertices", 9),
         ("one of them", "erdos-renyi", "--vertices", 9, "--edges", 3, "--probability", 0.1),
-        ("36 pairs", "erdos-renyi", "--vertices", 9, "--edges", 37, "--undirected"),
+        ("36 edges", "erdos-renyi", "--vertices", 9, "--edges", 37, "--undirected"),
         ("from 0 to 1", "erdos-renyi", "--vertices", 9, "--probability", 1.5),
         ("even", "watts-strogatz", "--vertices", 9, "--neighbors", 3, "--probability", 0),
         ("--neighbors", "watts-strogatz", "--vertices", 9, "--probability", 0),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use brimful_graph::Graph;
 use brimful_graph::ids::external::ExternalId;
 use brimful_store::Job;
+use brimful_store::wording::counted;
 
 use crate::{Error, Result};
 
@@ -166,11 +167,6 @@ fn factor(sources: usize, weights: &[f64]) -> Result<f64> {
         return Err(Error::Usage(problem));
     }
     Ok(factor)
-}
-
-/// `1 weight`, `2 weights`.
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A single source with edges.

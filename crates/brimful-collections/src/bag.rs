@@ -24,6 +24,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brimful_store::durable::{PageFile, PageId, Writing};
 use brimful_store::external::FolderLock;
+use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Folder};
 
 pub use batch::Records;
@@ -114,8 +115,9 @@ impl RecordBag {
         let index = len.div_ceil((pages.page_bytes() / ENTRY_BYTES) as u64);
         if parts > pages.pages(INFOS) || index > pages.pages(INDEX) || removed > len {
             let problem = format!(
-                "the counts are impossible: {len} ids, {removed} of them removed, in \
-                 {data_pages} pages"
+                "the counts are impossible: {}, {removed} of them removed, in {}",
+                counted(len, "id"),
+                counted(data_pages, "page")
             );
             return Err(StoreError::corrupt_pages(pages.path(), 0, problem).into());
         }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use brimful_store::durable::{PageFile, PageId, Scanner};
 use brimful_store::external::FolderLock;
+use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Folder};
 
 use crate::by_range::{Asked, by_range, question_len};
@@ -77,7 +78,7 @@ impl BloomFilter {
         let (found_keys, found_rate) = (u64_at(&meta, 24), f64::from_bits(u64_at(&meta, 32)));
         if (found_keys, found_rate) != (keys, false_positives) {
             let name = |keys: u64, rate: f64| {
-                format!("a Bloom filter for {keys} keys at a rate of {rate}")
+                format!("a Bloom filter for {} at a rate of {rate}", counted(keys, "key"))
             };
             let (expected, found) = (name(keys, false_positives), name(found_keys, found_rate));
             return Err(Error::RecordType { path: folder.path().into(), expected, found });
@@ -87,7 +88,10 @@ impl BloomFilter {
         let is_near = |found: u64, made: u64| found > 0 && found.abs_diff(made) <= 1;
         if !is_near(page_count, count_pages(pages.page_bytes())) || !is_near(found_probes, probes) {
             let problem = format!(
-                "a filter for {keys} keys cannot have {page_count} pages and {found_probes} probes"
+                "a filter for {} cannot have {} and {}",
+                counted(keys, "key"),
+                counted(page_count, "page"),
+                counted(found_probes, "probe")
             );
             return Err(StoreError::corrupt_pages(pages.path(), 0, problem).into());
         }

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::path::Path;
 
+use brimful_store::wording::counted;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -38,7 +39,7 @@ impl<T: Serialize + DeserializeOwned> Codec<T> for Postcard {
     fn decode(bytes: &[u8]) -> std::result::Result<T, String> {
         match postcard::take_from_bytes(bytes) {
             Ok((value, [])) => Ok(value),
-            Ok((_, rest)) => Err(format!("{} bytes are left over", rest.len())),
+            Ok((_, rest)) => Err(format!("{} left over", counted(rest.len(), "byte"))),
             Err(error) => Err(error.to_string()),
         }
     }

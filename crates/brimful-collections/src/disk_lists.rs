@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 
+use brimful_store::wording::counted;
 use brimful_store::{DiskFolder, Folder};
 
 use crate::bag::RecordBag;
@@ -70,7 +71,7 @@ impl DiskLists {
                 bag.extend(empty.get(..(count - start).min(STEP) as usize).unwrap_or_default())?;
             }
         } else if bag.len() != count {
-            let name = |count: u64| format!("{count} lists");
+            let name = |count: u64| counted(count, "list");
             return Err(Error::RecordType {
                 path: bag.path().into(),
                 expected: name(count),
@@ -120,9 +121,9 @@ impl DiskLists {
     pub fn append_many(&self, lists: &[u32], items: &[u32]) -> Result<()> {
         if lists.len() != items.len() {
             return Err(Error::Usage(format!(
-                "{} lists and {} items were given",
-                lists.len(),
-                items.len()
+                "{} and {} were given",
+                counted(lists.len(), "list"),
+                counted(items.len(), "item")
             )));
         }
         self.check(lists.iter().copied().max().map(u64::from))?;

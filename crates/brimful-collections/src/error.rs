@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use brimful_store::ErrorKind;
+use brimful_store::wording::counted;
 
 /// Result type of a collection.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -47,7 +48,7 @@ pub enum Error {
         found: String,
     },
     /// The number of bytes given does not fit the records.
-    #[error("a record of {} must have {expected} bytes, not {found}", path.display())]
+    #[error("a record of {} must have {}, not {found}", path.display(), counted(*expected, "byte"))]
     RecordBytes {
         /// The collection.
         path: PathBuf,

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use brimful_store::durable::{PageFile, PageId, Scanner, Writing};
+use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Job, Result as StoreResult};
 
 use crate::bucket::{Entries, HEADER_BYTES, Merged};
@@ -82,7 +83,10 @@ impl HashPages {
         let max_len =
             pages.pages(stream).saturating_mul(entries.capacity(pages.page_bytes()) as u64);
         if bits > u64::from(MAX_BITS) || len > max_len {
-            let problem = format!("the counts are impossible: 2^{bits} buckets with {len} entries");
+            let problem = format!(
+                "the counts are impossible: 2^{bits} buckets with {}",
+                counted(len, "entry")
+            );
             return Err(StoreError::corrupt_pages(pages.path(), 0, problem));
         }
         Ok(Self {
@@ -334,7 +338,7 @@ impl HashPages {
         if count == self.len() {
             return Ok(());
         }
-        Err(broken(format!("expected {} entries, found {count}", self.len())).into())
+        Err(broken(format!("expected {}, found {count}", counted(self.len(), "entry"))).into())
     }
 
     fn is_crowded(&self, pages: &PageFile, bits: u32) -> bool {

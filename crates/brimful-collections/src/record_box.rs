@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use brimful_store::durable::{PageFile, PageId, Writing};
 use brimful_store::external::FolderLock;
+use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Folder};
 use rayon::prelude::*;
 
@@ -78,9 +79,12 @@ impl RecordBox {
         let (found_bytes, len) = (u64_at(&meta, 0), u64_at(&meta, 8));
         let found = meta.get(16..).unwrap_or_default();
         if found_bytes != record_bytes as u64 || found != schema {
-            let name = |bytes: u64, schema: &[u8]| match schema.is_empty() {
-                true => format!("records of {bytes} bytes"),
-                false => format!("records of {bytes} bytes, {}", String::from_utf8_lossy(schema)),
+            let name = |bytes: u64, schema: &[u8]| {
+                let records = format!("records of {}", counted(bytes, "byte"));
+                match schema.is_empty() {
+                    true => records,
+                    false => format!("{records}, {}", String::from_utf8_lossy(schema)),
+                }
             };
             return Err(Error::RecordType {
                 path: folder.path().into(),

@@ -17,6 +17,7 @@ use brimful_engine::RunOptions;
 use brimful_graph::read::name_cursor::NameCursor;
 use brimful_graph::{Graph, Index};
 use brimful_store::external::TemporaryFolder;
+use brimful_store::wording::counted;
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources};
 use brimful_vertices::cache::ScoreFunction;
 use brimful_vertices::{
@@ -290,8 +291,9 @@ fn open<V: Stored>(
     let left: u64 = stores.iter().map(|store| store.len()).sum();
     if left > 0 && options.kept.is_none_or(|kept| kept.edges.is_empty()) {
         return Err(Error::Usage(format!(
-            "the store {:?} has {left} vertices of another run; remove it or name another",
-            options.store
+            "the store {:?} has {} of another run; remove it or name another",
+            options.store,
+            counted(left, "vertex")
         )));
     }
     Ok(stores)

@@ -5,6 +5,8 @@
 
 mod models;
 
+use brimful_store::wording::counted;
+
 use crate::edges::{BATCH_EDGES, EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
 use crate::generate::models::{Pairs, Shuffle, mesh_targets, sample, small_world_targets};
@@ -179,7 +181,9 @@ impl Generator {
                 let pairs = Pairs { vertices, undirected }.count();
                 match amount {
                     Amount::Edges(edges) if u128::from(edges) > pairs => usage(&format!(
-                        "{vertices} vertices have {pairs} pairs, and each has at most one edge"
+                        "{} can have at most {}, one for each pair",
+                        counted(vertices, "vertex"),
+                        counted(pairs, "edge")
                     )),
                     Amount::Edges(edges) if edges >> 48 != 0 => usage(MAX_EDGES),
                     Amount::Probability(p) if pairs as f64 * p > (1_u64 << 48) as f64 => {

@@ -17,6 +17,7 @@ use brimful::graph::input::kept::TableStream;
 use brimful::graph::input::text::{Signs, check_signs};
 use brimful::graph::input_position::{InputPart, locate};
 use brimful::graph::{Error, Result};
+use brimful::store::wording::counted;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use serde::{Deserialize, Serialize};
@@ -368,11 +369,10 @@ impl EdgeStream for ArrowEdges {
             return Ok(Some(said.vertices).filter(|_| self.inputs().len() == 1));
         }
         let problem = format!(
-            "the key `{KEY}` of its schema declares {} edges and {} vertices without edges, and \
-             there are {} and {}; the file was cut or changed: export the graph again, or remove \
-             the key",
-            said.edges,
-            said.listed(),
+            "the key `{KEY}` of its schema declares {} and {} without edges, and there are {} and \
+             {}; the file was cut or changed: export the graph again, or remove the key",
+            counted(said.edges, "edge"),
+            counted(said.listed(), "vertex"),
             self.edge_rows,
             self.vertex_rows
         );

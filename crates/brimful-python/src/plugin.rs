@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use brimful::store::Resources;
+use brimful::store::wording::counted;
 use brimful::vertices::bulk::{BATCH_BYTES, BATCH_RECORDS, Found, Pair};
 use brimful::vertices::conformance::{SampleVertex, check_id_types, check_records, check_vertices};
 use brimful::vertices::open::partition_folder;
@@ -135,7 +136,7 @@ impl BulkStore for PythonStore {
             store.call_method1("load", (batch,))?.extract()
         })?;
         if skipped > pairs.len() as u64 {
-            let problem = format!("skipped {skipped} of {} records", pairs.len());
+            let problem = format!("skipped {skipped} of {}", counted(pairs.len(), "record"));
             return Err(self.wrong("load", problem));
         }
         Ok(skipped)
@@ -158,7 +159,8 @@ impl BulkStore for PythonStore {
             Ok(records.len())
         })?;
         if count != keys.len() {
-            let problem = format!("returned {count} records for {} keys", keys.len());
+            let problem =
+                format!("returned {} for {}", counted(count, "record"), counted(keys.len(), "key"));
             return Err(self.wrong("get_many", problem));
         }
         visited

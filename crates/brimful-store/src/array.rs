@@ -9,6 +9,7 @@ use crate::device::Folder;
 use crate::error::{Error, Result};
 use crate::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 use crate::traffic::Traffic;
+use crate::wording::counted;
 
 /// Bytes per block, the unit of reading and of checksums.
 const BLOCK_BYTES: usize = 64 << 10;
@@ -102,8 +103,12 @@ impl<T: Pod> ArrayFile<T> {
             || bytes != len.saturating_mul(size_of::<T>() as u64)
             || blocks != len.div_ceil(per_block::<T>() as u64)
         {
-            let problem =
-                format!("expected {len} records of {} bytes, found {bytes} bytes", size_of::<T>());
+            let problem = format!(
+                "expected {} of {}, found {}",
+                counted(len, "record"),
+                counted(size_of::<T>(), "byte"),
+                counted(bytes, "byte")
+            );
             return Err(Error::corrupt(file.path(), 0, problem));
         }
         Ok(Self { file, len, record: PhantomData })

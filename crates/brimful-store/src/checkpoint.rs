@@ -24,6 +24,7 @@ use crate::resources::Resources;
 use crate::scratch::ScratchArray;
 use crate::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 use crate::traffic::Traffic;
+use crate::wording::counted;
 
 const ARRAYS: &str = "arrays-";
 
@@ -349,8 +350,10 @@ impl Saved {
             let block = first + index;
             fill(index, buffers, &|window, buffer| {
                 if file.entries().get(block).is_none_or(|entry| entry.len != window.len() as u64) {
-                    let problem =
-                        format!("block {block} is not the {} bytes expected", window.len());
+                    let problem = format!(
+                        "block {block} has not the expected {}",
+                        counted(window.len(), "byte")
+                    );
                     return Err(Error::corrupt(file.path(), 0, problem));
                 }
                 file.read_block(block, buffer)?;

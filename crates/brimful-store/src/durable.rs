@@ -28,6 +28,7 @@ use crate::error::{Error, Result};
 use crate::file::StoreFile;
 use crate::job::Job;
 use crate::traffic::{Content, Traffic};
+use crate::wording::counted;
 
 pub use bulk::Scanner;
 use commit::Committed;
@@ -224,8 +225,10 @@ impl PageFile {
             StoreFile::open_to_change(folder, purpose.name, traffic)?.counted_as(Content::Records);
         let length = file.len()?;
         if length < ROOTS_BYTES / 2 {
-            let problem =
-                format!("the file is {length} bytes long, shorter than its root; it was cut");
+            let problem = format!(
+                "the file has {}, fewer than its root; it was cut",
+                counted(length, "byte")
+            );
             return Err(Error::corrupt_pages(file.path(), length, problem));
         }
         let mut copies = vec![0; ROOTS_BYTES as usize];

@@ -11,6 +11,7 @@ use std::time::Instant;
 use crate::device::{Device, Folder};
 use crate::error::{Error, Result};
 use crate::traffic::{Content, Traffic};
+use crate::wording::counted;
 
 /// Smallest write, in bytes, whose write-back is started at once.
 const LARGE_WRITE: usize = 1 << 20;
@@ -101,7 +102,8 @@ impl StoreFile {
         while done < buffer.len() {
             match self.device.read_at(&mut buffer[done..], offset + done as u64) {
                 Ok(0) => {
-                    let problem = format!("the file ends {} bytes too early", buffer.len() - done);
+                    let missing = counted(buffer.len() - done, "byte");
+                    let problem = format!("the file ends {missing} too early");
                     return Err(Error::corrupt(&self.path, offset + done as u64, problem));
                 }
                 Ok(n) => done += n,

@@ -19,6 +19,7 @@
 //!   [`resources`]: all resources of a long call.
 //! - [`huge`]: large arrays on huge pages.
 //! - [`in_order`]: parallel work whose effects keep one order.
+//! - [`wording`]: counted nouns in messages.
 
 pub mod array;
 pub mod bandwidth;
@@ -45,6 +46,7 @@ pub mod sequence;
 pub mod sorter;
 pub mod traffic;
 pub mod whole;
+pub mod wording;
 
 pub use budget::{Budget, Reservation};
 pub use device::{Device, DiskFolder, Folder};

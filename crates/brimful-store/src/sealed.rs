@@ -15,6 +15,7 @@ use crate::huge::HugeArray;
 use crate::resources::Resources;
 use crate::traffic::Content;
 use crate::traffic::Traffic;
+use crate::wording::counted;
 
 /// The newest format version that this program writes and reads.
 pub const VERSION: u32 = 1;
@@ -390,7 +391,8 @@ impl SealedFile {
     ) -> Result<Vec<u8>> {
         if header.meta_bytes as usize != meta_bytes {
             let problem = format!(
-                "expected {meta_bytes} bytes of metadata per block, found {}",
+                "expected {} of metadata per block, found {}",
+                counted(meta_bytes, "byte"),
                 header.meta_bytes
             );
             return Err(Error::corrupt(file.path(), 40, problem));
@@ -399,8 +401,8 @@ impl SealedFile {
         let end = table_bytes.and_then(|bytes| header.table_offset.checked_add(bytes));
         if end != Some(length) {
             let problem = format!(
-                "the file is {length} bytes long, which is not where its table ends; it was cut or \
-                 extended"
+                "the file has {}, and its table ends elsewhere; it was cut or extended",
+                counted(length, "byte")
             );
             return Err(Error::corrupt(file.path(), header.table_offset, problem));
         }

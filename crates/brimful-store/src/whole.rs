@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::file::StoreFile;
 use crate::job::Job;
 use crate::traffic::Traffic;
+use crate::wording::counted;
 
 /// Bytes that are hashed at once.
 const PART_BYTES: u64 = 1 << 20;
@@ -56,7 +57,7 @@ impl Whole {
         let file = StoreFile::open(folder, name, traffic)?;
         let bytes = file.len()?;
         if bytes != self.bytes {
-            let problem = format!("expected {} bytes, found {bytes}", self.bytes);
+            let problem = format!("expected {}, found {bytes}", counted(self.bytes, "byte"));
             return Err(Error::corrupt(file.path(), bytes.min(self.bytes), problem));
         }
         if tail_checksum(&file, bytes, self.tail_bytes)? != self.tail_checksum {
@@ -88,7 +89,8 @@ impl Whole {
 
 fn tail_checksum(file: &StoreFile, bytes: u64, tail_bytes: u64) -> Result<u64> {
     if tail_bytes > bytes.min(MAX_TAIL_BYTES) {
-        let problem = format!("a tail of {tail_bytes} bytes cannot be in a file of {bytes}");
+        let problem =
+            format!("a tail of {} cannot be in a file of {bytes}", counted(tail_bytes, "byte"));
         return Err(Error::corrupt(file.path(), 0, problem));
     }
     let mut tail = vec![0; tail_bytes as usize];

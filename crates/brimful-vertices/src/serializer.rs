@@ -20,6 +20,8 @@ pub use generic::Generic;
 pub use named::named;
 pub use native::Native;
 
+use brimful_store::wording::counted;
+
 use crate::field::Field;
 use crate::id::Id;
 use crate::vertex::{Stored, Vertex};
@@ -152,7 +154,10 @@ pub(crate) fn check_order<I: Id, G>(latest: &[(I, G)], parallels: &[u32]) -> Res
 
 /// Checks that the whole record was read.
 pub(crate) fn at_end(rest: &[u8]) -> Result<(), String> {
-    if rest.is_empty() { Ok(()) } else { Err(format!("{} bytes are left over", rest.len())) }
+    match rest.len() {
+        0 => Ok(()),
+        more => Err(format!("{} left over", counted(more, "byte"))),
+    }
 }
 
 /// The error of a record that ends too early or has an invalid value.

@@ -24,6 +24,7 @@ use brimful_engine::{Result, Stats};
 use brimful_graph::Graph;
 use brimful_store::huge::HugeArray;
 use brimful_store::scratch::ScratchArray;
+use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Job, Resources};
 
 use super::NEIGHBORS;
@@ -131,8 +132,10 @@ pub(super) fn cores(
     })?;
     if let Some(degree) = left.iter().find(|left| u64::from(**left) > extent.longest_list) {
         let longest = extent.longest_list;
-        let problem =
-            format!("no vertex should have more than {longest} neighbors, but one has {degree}");
+        let problem = format!(
+            "no vertex should have more than {}, but one has {degree}",
+            counted(longest, "neighbor")
+        );
         return Err(StoreError::corrupt(graph.path(), 0, problem).into());
     }
     let mut peeling = Peeling::new(left, (lists / ENTRY) as usize, STACK);

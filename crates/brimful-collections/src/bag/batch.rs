@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use brimful_store::durable::{PageId, Writing};
+use brimful_store::wording::counted;
 use rayon::prelude::*;
 
 use super::layout::{self, RecordPosition, SlotPage};
@@ -425,9 +426,9 @@ impl RecordBag {
     ) -> Result<()> {
         if ids.len() != records.len() {
             return Err(Error::Usage(format!(
-                "{} ids and {} records were given",
-                ids.len(),
-                records.len()
+                "{} and {} were given",
+                counted(ids.len(), "id"),
+                counted(records.len(), "record")
             )));
         }
         let Some(largest) = ids.iter().copied().max() else {

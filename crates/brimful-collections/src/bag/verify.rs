@@ -3,6 +3,7 @@
 //! Invariant: verification changes nothing.
 
 use brimful_store::Error as StoreError;
+use brimful_store::wording::counted;
 
 use super::RecordBag;
 use crate::error::{Error, Result};
@@ -28,13 +29,19 @@ impl RecordBag {
             self.read_at(id, position)?;
             taken += u64::from(!position.is_span());
         }
-        let counted = self.len() - self.count();
-        if removed != counted {
-            return Err(broken(format!("expected {counted} removed records, found {removed}")));
+        let expected = self.len() - self.count();
+        if removed != expected {
+            return Err(broken(format!(
+                "expected {}, found {removed}",
+                counted(expected, "removed record")
+            )));
         }
         let slots = self.space().taken_slots();
         if taken != slots {
-            return Err(broken(format!("expected {slots} records in slots, found {taken}")));
+            return Err(broken(format!(
+                "expected {} in slots, found {taken}",
+                counted(slots, "record")
+            )));
         }
         Ok(read)
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use brimful_graph::Graph;
 use brimful_graph::read::shards::ShardFile;
 use brimful_store::scratch::ScratchArray;
+use brimful_store::wording::counted;
 use brimful_store::{Content, Error as StoreError, Resources};
 
 use super::step::{GatherBuffers, GatherContext, GatherFigures, GatherState};
@@ -112,9 +113,8 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         let (lengths, longest) = measure(&shards, &owned, plan, graph, options, resources)?;
         if longest > extent.longest_list {
             let problem = format!(
-                "the manifest says that no vertex has more than {} neighbors, but one has \
-                 {longest}",
-                extent.longest_list
+                "the manifest says that no vertex has more than {}, but one has {longest}",
+                counted(extent.longest_list, "neighbor")
             );
             return Err(StoreError::corrupt(graph.path(), 0, problem).into());
         }

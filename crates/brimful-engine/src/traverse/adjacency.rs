@@ -9,6 +9,7 @@ use std::sync::Arc;
 use brimful_graph::Graph;
 use brimful_graph::read::shards::ShardFile;
 use brimful_store::huge::HugeArray;
+use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Resources};
 
 use crate::error::Result;
@@ -92,7 +93,7 @@ impl Adjacency {
         // The first entry stays zero.
         let mut starts: HugeArray<u32> = HugeArray::zeroed(graph.connected() as usize + 1);
         let counts = split(&mut starts[1..], by_source.ranges()).map(|counts| (counts, 0_u64));
-        let counted = by_source.for_each(counts, false, |(counts, visited), edges| {
+        let parts = by_source.for_each(counts, false, |(counts, visited), edges| {
             edges.all(|edge| {
                 counts[edge.at] += u32::from(is_counted(edge));
                 *visited += 1;
@@ -100,10 +101,12 @@ impl Adjacency {
             })
         })?;
         let (expected, visited) =
-            (by_source.edges(), counted.iter().map(|(_, visited)| *visited).sum::<u64>());
+            (by_source.edges(), parts.iter().map(|(_, visited)| *visited).sum::<u64>());
         if visited != expected {
-            let problem =
-                format!("expected {expected} edges of the sources of segments, found {visited}");
+            let problem = format!(
+                "expected {} of the sources of segments, found {visited}",
+                counted(expected, "edge")
+            );
             return Err(StoreError::corrupt(graph.path(), 0, problem).into());
         }
         let mut edges = 0;

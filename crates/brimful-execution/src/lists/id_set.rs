@@ -7,6 +7,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use brimful_store::wording::counted;
 use brimful_vertices::Id;
 
 use crate::error::Result;
@@ -131,8 +132,8 @@ pub(super) fn read_id<I: Id>(mut key: &[u8]) -> Result<I> {
     match I::read_key(&mut key) {
         Some(id) if key.is_empty() => Ok(id),
         _ => Err(crate::Error::Usage(format!(
-            "an id wrote {} bytes, {bytes:02x?}, and cannot read them; correct its `read_key`",
-            bytes.len()
+            "an id cannot read the {} that it wrote, {bytes:02x?}; correct its `read_key`",
+            counted(bytes.len(), "byte")
         ))),
     }
 }

@@ -44,8 +44,8 @@ pub(super) fn check_options<P: Program>(
                 .into(),
         ));
     }
-    if let Some(share) = &options.run.share {
-        check_divided(options, share)?;
+    if options.run.share.is_some() {
+        check_divided(options)?;
     }
     if options.stores.schemes.place(options.stores.store)?.has_share() {
         // A store on disk reserves its share of the budget from the start, so later stages cannot

@@ -1,7 +1,5 @@
 //! Numeric programs in several processes: refused options, and the states for the observer.
 
-use brimful_engine::exchange::Share;
-
 use crate::RunMode;
 use crate::division::malformed;
 use crate::error::{Error, Result};
@@ -12,18 +10,16 @@ use crate::numeric::program::Numeric;
 use crate::program::{VertexOf, VertexProgram};
 
 /// Refuses options that do not apply to one of several processes.
-pub(super) fn check_divided(options: &NumericOptions<'_>, share: &Share) -> Result<()> {
+pub(super) fn check_divided(options: &NumericOptions<'_>) -> Result<()> {
     if options.mode != RunMode::Synchronous {
         return Err(Error::Usage(
             "a run on a cluster needs synchronous supersteps; leave the mode \"async\" out".into(),
         ));
     }
     if options.run.checkpoints.is_some() {
-        return Err(Error::Usage(format!(
-            "the {} workers of a cluster make no checkpoints of vertices in stores; leave \
-             checkpoints out",
-            share.count
-        )));
+        return Err(Error::Usage(
+            "a cluster makes no checkpoints of vertices in stores; leave checkpoints out".into(),
+        ));
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ impl<'a> Numbering<'a> {
         }
         if graph.longest_name().is_some() {
             return Err(Error::Usage(format!(
-                "{name} numbers its {vertices} vertices 1 to {vertices}, and the ids of this graph \
+                "{name} numbers vertices from 1 to {vertices}, and the ids of this graph \
                  are strings; number them in the order of their bytes with --renumber, or export \
                  as parquet or arrow"
             )));
@@ -48,8 +48,8 @@ impl<'a> Numbering<'a> {
         };
         let gaps = if consecutive { "" } else { " with gaps" };
         Err(Error::Usage(format!(
-            "{name} numbers its {vertices} vertices 1 to {vertices}, and the ids of this graph are \
-             {min} to {max}{gaps}; {remedy}"
+            "{name} numbers vertices from 1 to {vertices}, and the ids of this graph are {min} to \
+             {max}{gaps}; {remedy}"
         )))
     }
 

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
+use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Folder, Traffic};
 
 use crate::codec::gaps::Gaps;
@@ -166,7 +167,7 @@ impl AscendingFile {
             blocks.push(block);
         }
         if next != len {
-            let problem = format!("expected {len} numbers, found {next}");
+            let problem = format!("expected {}, found {next}", counted(len, "number"));
             return Err(StoreError::corrupt(file.path(), 0, problem).into());
         }
         Ok(Self { file, blocks, stretches, len })

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use brimful_store::external::open_input;
 use brimful_store::file::StoreFile;
+use brimful_store::wording::counted;
 use brimful_store::{Content, DiskFolder, Job, Resources};
 
 use crate::input::decompress;
@@ -70,8 +71,9 @@ pub fn check_length(path: &Path, length: u64) -> Result<()> {
         return Ok(());
     }
     let problem = format!(
-        "{length} bytes are not a whole number of 8-byte pairs; the file was cut or is of another \
-         format"
+        "a length of {} is not a whole number of 8-byte pairs; the file was cut or is of another \
+         format",
+        counted(length, "byte")
     );
     Err(Error::input(path, problem))
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use brimful_store::array::ArrayFile;
 use brimful_store::sealed::{Kind, SealedFile};
+use brimful_store::wording::counted;
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Job, StoreFile, Traffic, manifest};
 
 use crate::codec::WeightType;
@@ -138,8 +139,11 @@ impl Graph {
             let found = (shards.edges(), shards.len_bytes()?);
             if found != (layer.arcs, layer.bytes) {
                 let problem = format!(
-                    "expected {} arcs in {} bytes, found {} in {}",
-                    layer.arcs, layer.bytes, found.0, found.1
+                    "expected {} in {}, found {} in {}",
+                    counted(layer.arcs, "arc"),
+                    counted(layer.bytes, "byte"),
+                    found.0,
+                    found.1
                 );
                 return Err(StoreError::corrupt(shards.file().path(), 0, problem).into());
             }

@@ -17,6 +17,7 @@ mod walk;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use brimful_store::wording::counted;
 use brimful_store::{Job, Resources};
 
 use crate::error::{Error, Result};
@@ -455,7 +456,8 @@ impl Lookup {
         if wanted == u64::MAX || count == wanted {
             return Ok(());
         }
-        let problem = format!("expected {wanted} edges of the requested vertices, found {count}");
+        let wanted = counted(wanted, "edge");
+        let problem = format!("expected {wanted} of the requested vertices, found {count}");
         Err(self.graph.degree_sums().sealed().corrupt(0, problem).into())
     }
 

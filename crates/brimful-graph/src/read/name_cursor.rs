@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use brimful_store::Error as StoreError;
+use brimful_store::wording::counted;
 
 use crate::error::{Error, Result};
 use crate::ids::names::{NameBlock, NameFile};
@@ -148,7 +149,8 @@ impl NameCursor {
 
     fn with(&mut self, graph: &Graph, rank: u64, take: impl FnOnce(&str)) -> Result<()> {
         let missing = || -> Error {
-            let problem = format!("an id is the rank {rank} among {} names", graph.vertices());
+            let problem =
+                format!("an id is the rank {rank} among {}", counted(graph.vertices(), "name"));
             StoreError::corrupt(graph.path().join(IDS), 0, problem).into()
         };
         if let Some(name) = self.last.as_ref().and_then(|block| block.name(rank)) {

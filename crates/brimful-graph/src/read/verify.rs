@@ -1,5 +1,6 @@
 //! `verify`: checks every byte against its checksum, and ids, degrees and arcs against the shards.
 
+use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Job};
 
 use crate::error::Result;
@@ -54,7 +55,8 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
         verified.bytes += shards.directory_bytes();
         verified.arcs += arcs;
         if arcs != graph.description().arcs {
-            let problem = format!("expected {} arcs, found {arcs}", graph.description().arcs);
+            let expected = counted(graph.description().arcs, "arc");
+            let problem = format!("expected {expected}, found {arcs}");
             return Err(StoreError::corrupt(shards.file().path(), 0, problem).into());
         }
     }

@@ -13,6 +13,7 @@ use super::table::{Entry, Table};
 use super::{PageFile, PageId, Placement, Writing, first_byte};
 use crate::error::{Error, Result};
 use crate::file::StoreFile;
+use crate::wording::counted;
 
 /// The maximum bytes per write.
 const RUN_BYTES: usize = 4 << 20;
@@ -346,7 +347,8 @@ pub(super) fn read_table(
     let pages = bytes.saturating_mul(root.page_bytes / super::table::ENTRY_BYTES as u64);
     if bytes > length || root.directory_slot > slots_in_file {
         let problem = format!(
-            "a directory of {bytes} bytes in slot {} is beyond the end",
+            "a directory of {} in slot {} is beyond the end",
+            counted(bytes, "byte"),
             root.directory_slot
         );
         return Err(Error::corrupt_pages(file.path(), 0, problem));

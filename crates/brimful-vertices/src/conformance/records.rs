@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use brimful_store::wording::counted;
+
 use super::{Case, Numbers, Verdict, call, check_cases, ensure};
 use crate::error::{Error, Result};
 use crate::record_store::RecordStore;
@@ -36,7 +38,7 @@ fn get<R: RecordStore>(store: &mut R, key: &[u8]) -> Result<Option<Vec<u8>>, Str
 
 fn same<R: RecordStore>(store: &mut R, model: &Model) -> Verdict {
     ensure(store.len() == model.len() as u64, || {
-        format!("expected {} records, found {}", model.len(), store.len())
+        format!("expected {}, found {}", counted(model.len(), "record"), store.len())
     })?;
     let mut seen = Model::new();
     let mut twice = None;

@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 
+use brimful_store::wording::counted;
+
 use super::{Numbers, Verdict, ensure};
 use crate::id::Id;
 use crate::serializer::Serializer;
@@ -79,7 +81,8 @@ fn damage<V: Stored + Debug>(
     for end in 0..record.len() {
         let read = serializer.decode(vertex.id(), record.get(..end).unwrap_or_default(), None);
         ensure(read.is_err(), || {
-            format!("{read:?} was read from {end} of {} bytes of {vertex:?}", record.len())
+            let bytes = counted(record.len(), "byte");
+            format!("{read:?} was read from {end} of {bytes} of {vertex:?}")
         })?;
     }
     let longer = [record, &[0]].concat();

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use brimful_store::wording::counted;
+
 use super::{Case, Numbers, SampleVertex, Verdict, call, check_cases, ensure, samples};
 use crate::error::{Error, Result};
 use crate::id::AnyId;
@@ -96,7 +98,8 @@ fn same<T: VertexStore<SampleVertex>>(store: &mut T, model: &Model) -> Verdict {
     })?;
     let count = call("stats", store.stats())?.vertices;
     ensure(store.len() == model.len() as u64 && count == store.len(), || {
-        format!("expected {} vertices, len says {} and stats {count}", model.len(), store.len())
+        let expected = counted(model.len(), "vertex");
+        format!("expected {expected}, len says {} and stats {count}", store.len())
     })
 }
 

@@ -6,6 +6,8 @@
 //! number among the parallel edges, and the signal; number of edges, their targets, their data.
 //! Edges come last, so that they can be copied if only the state changed.
 
+use brimful_store::wording::counted;
+
 use super::{Arrays, Serializer, after_either_mark, at_end, broken, check_order, field};
 use crate::field::{Field, read_varint, write_varint};
 use crate::id::Id;
@@ -44,7 +46,7 @@ fn read_count(input: &mut &[u8], part: &'static str) -> Result<usize, String> {
     let count = read_varint(input).ok_or_else(broken(part))?;
     match usize::try_from(count) {
         Ok(count) if count <= input.len() => Ok(count),
-        _ => Err(format!("it claims {count} {part}, and {} bytes are left", input.len())),
+        _ => Err(format!("it claims {count} {part} in {}", counted(input.len(), "byte"))),
     }
 }
 

@@ -4,6 +4,7 @@
 //! records are stored uncompressed. Record: mark; method, or 0 for none; uncompressed length;
 //! bytes.
 
+use brimful_store::wording::counted;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -144,7 +145,7 @@ impl CompressorState {
         if found == expected {
             Ok(())
         } else {
-            Err(format!("expected {expected} bytes in plain, found {found}"))
+            Err(format!("expected {} in plain, found {found}", counted(expected, "byte")))
         }
     }
 }
@@ -176,7 +177,11 @@ impl<V: Stored, S: Serializer<V>> Serializer<V> for Compressing<S> {
         let claimed = read_varint(input).ok_or_else(broken("length"))?;
         if method == PLAIN {
             if claimed != input.len() as u64 {
-                return Err(format!("expected {claimed} bytes, found {}", input.len()));
+                return Err(format!(
+                    "expected {}, found {}",
+                    counted(claimed, "byte"),
+                    input.len()
+                ));
             }
             return self.inner.decode(id, input, reuse);
         }
@@ -195,8 +200,9 @@ impl<V: Stored, S: Serializer<V>> Serializer<V> for Compressing<S> {
             .filter(|len| *len <= input.len().saturating_mul(self.method.most()))
             .ok_or_else(|| {
                 format!(
-                    "it claims {claimed} bytes in plain, more than its {} compressed ones can hold",
-                    input.len()
+                    "it claims {} in plain, more than {} can hold",
+                    counted(claimed, "byte"),
+                    counted(input.len(), "compressed byte")
                 )
             })?;
         self.plain.clear();

@@ -3,6 +3,7 @@
 //! Record: mark; state; edges; signalled state; latest signals; with the second mark also their
 //! numbers among parallel edges.
 
+use brimful_store::wording::counted;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -59,11 +60,17 @@ where
         };
         at_end(rest)?;
         if has_parallels && parallels.len() != latest.len() {
-            return Err(format!("it has {} signals along {} edges", latest.len(), parallels.len()));
+            return Err(format!(
+                "it has {} along {}",
+                counted(latest.len(), "signal"),
+                counted(parallels.len(), "edge")
+            ));
         }
         let counts = (targets.len(), data.len());
-        let edges = Edges::from_parts(targets, data)
-            .ok_or_else(|| format!("it has {} targets and data of {} edges", counts.0, counts.1))?;
+        let edges = Edges::from_parts(targets, data).ok_or_else(|| {
+            let (targets, data) = (counted(counts.0, "target"), counted(counts.1, "edge"));
+            format!("it has {targets} and data of {data}")
+        })?;
         check_order(&latest, &parallels)?;
         let id = id.clone();
         Ok(Vertex::from_parts(VertexParts { id, state, edges, signalled, latest, parallels }))

@@ -7,6 +7,7 @@
 //! reader has to check again.
 
 use brimful_store::checksum;
+use brimful_store::wording::counted;
 
 use crate::arena;
 use crate::error::{Error, Result};
@@ -50,7 +51,7 @@ impl PartitionChunk {
         let mut records = rest;
         let found = std::iter::from_fn(|| arena::take_record(&mut records)).count();
         if found as u64 != u64::from(count) || !records.is_empty() {
-            return Err(damaged(&format!("expected {count} records, found {found}")));
+            return Err(damaged(&format!("expected {}, found {found}", counted(count, "record"))));
         }
         let records_start = content.len() - rest.len();
         Ok(Self { serializer, records_start, bytes })

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
+use brimful_store::wording::counted;
 use brimful_store::{Folder, Job, Traffic};
 
 use super::batch::{LONGEST_NAME, place};
@@ -190,7 +191,7 @@ impl NameFile {
             names += more;
         }
         if names != len {
-            let problem = format!("expected {len} names, found {names}");
+            let problem = format!("expected {}, found {names}", counted(len, "name"));
             return Err(brimful_store::Error::corrupt(file.path(), 0, problem).into());
         }
         let data = starts.len();
@@ -200,8 +201,11 @@ impl NameFile {
             open.read_index(block, data)?;
         }
         if open.ends.len() != data {
-            let problem =
-                format!("expected an index of {data} blocks, found one of {}", open.ends.len());
+            let problem = format!(
+                "expected an index of {}, found one of {}",
+                counted(data, "block"),
+                open.ends.len()
+            );
             return Err(brimful_store::Error::corrupt(open.file.path(), 0, problem).into());
         }
         Ok(open)
@@ -341,8 +345,10 @@ impl NameFile {
             }
         }
         if longest != self.longest() {
-            let problem =
-                format!("expected a longest name of {} bytes, found {longest}", self.longest);
+            let problem = format!(
+                "expected a longest name of {}, found {longest}",
+                counted(self.longest, "byte")
+            );
             return Err(brimful_store::Error::corrupt(self.file.path(), 0, problem).into());
         }
         Ok(())

@@ -2,6 +2,8 @@
 //!
 //! Invariant: every line of the body is an edge, a comment, blank, or rejected.
 
+use brimful_store::wording::counted;
+
 use super::parser::{Output, Work};
 use super::{IdWords, named};
 use crate::error::Result;
@@ -286,8 +288,8 @@ pub(super) fn expected(reason: Reason, ids: Option<Span>) -> String {
         (Reason::Rounded, _) => EXACT_WEIGHT.into(),
         (Reason::Letter, _) => "a line that begins with `a` (an arc) or `c` (a comment)".into(),
         (Reason::Row, ids) => {
-            let count = ids.map_or(0, |ids| ids.count);
-            format!("the end of the file after the lists of {count} vertices, as the header says")
+            let count = counted(ids.map_or(0, |ids| ids.count), "vertex");
+            format!("the end of the file after the lists of {count}, as the header says")
         }
     }
 }

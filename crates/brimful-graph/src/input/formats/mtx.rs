@@ -7,6 +7,8 @@
 //!
 //! Format: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats", NISTIR 5935, 1996.
 
+use brimful_store::wording::counted;
+
 use super::{Body, Claim, Draft, HeaderFlaw, HeaderWords, Lines, Shape, Step, span};
 use crate::input::text;
 
@@ -42,7 +44,8 @@ pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw>
     let entries = words.count(SIZES)?;
     words.end("the end of the line after `rows columns entries`")?;
     if rows != columns {
-        let expected = format!("{rows} columns, as many as rows: only a square matrix is a graph");
+        let as_many = counted(rows, "column");
+        let expected = format!("{as_many}, as many as rows: only a square matrix is a graph");
         return Err(HeaderFlaw::new(columns_at, expected));
     }
     let declared = span(1, rows, at)?;

@@ -8,6 +8,7 @@
 use std::io::{Cursor, Read};
 use std::path::Path;
 
+use brimful_store::wording::counted;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -491,7 +492,8 @@ impl<'a> Current<'a> {
         }) = self.body
             && self.at.row.saturating_add(1) < ids.count
         {
-            let expected = format!("{} lists, one for each vertex of the header", ids.count);
+            let expected =
+                format!("{}, one for each vertex of the header", counted(ids.count, "list"));
             return Err(fail(expected, format!("the end of the file after {}", self.at.row)));
         }
         let (stated, header_line, columns) =

@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use brimful_store::wording::counted;
+
 use super::bits::{BitError, BitReader, Code, signed};
 use super::properties::{self, Property};
 use crate::edges::{BATCH_EDGES, EdgeBatch};
@@ -190,9 +192,10 @@ impl WebGraph {
                 .checked_add(least + at)
                 .filter(|end| *end <= length);
             let Some(end) = end else {
-                return Err(
-                    self.fail(&format!("blocks beyond the {length} targets of the list they copy"))
-                );
+                return Err(self.fail(&format!(
+                    "blocks beyond the {} of the list they copy",
+                    counted(length, "target")
+                )));
             };
             if block % 2 == 0 {
                 self.copy_range(reference, at, end, list);
@@ -204,9 +207,10 @@ impl WebGraph {
             self.copy_range(reference, at, length, list);
         }
         if list.len() as u64 > degree {
-            return Err(
-                self.fail(&format!("{} targets copied for an out-degree of {degree}", list.len()))
-            );
+            return Err(self.fail(&format!(
+                "{} copied for an out-degree of {degree}",
+                counted(list.len(), "target")
+            )));
         }
         Ok(())
     }
@@ -287,8 +291,9 @@ impl EdgeStream for WebGraph {
         if self.arcs != self.parameters.arcs {
             let (arcs, expected) = (self.arcs, self.parameters.arcs);
             let problem = format!(
-                "it has {arcs} arcs, expected {expected} as its properties say; the file is \
-                 damaged or its properties are those of another"
+                "it has {}, expected {expected} as its properties say; the file is damaged or its \
+                 properties are those of another",
+                counted(arcs, "arc")
             );
             return Err(Error::input(&self.path, problem));
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use brimful_store::wording::counted;
 use serde::{Deserialize, Serialize};
 
 use super::tally::Tally;
@@ -57,7 +58,7 @@ impl VertexClaim {
         if vertices == self.vertices {
             return Ok(());
         }
-        let expected = format!("{} vertices, as the declaration says", self.vertices);
+        let expected = format!("{}, as the declaration says", counted(self.vertices, "vertex"));
         let found = vertices.to_string();
         Err(match self.line {
             Some(line) => {
@@ -148,7 +149,7 @@ impl Found {
             let Some(stated) = &end.stated else {
                 // Without a body only the properties state the kind of edges.
                 if let TextFormat::Graphalytics(edges) = file.format {
-                    check_count("edges", edges.edges.unwrap_or(0), 0)
+                    check_count("edge", edges.edges.unwrap_or(0), 0)
                         .map_or(Ok(()), |difference| Err(differ(file, end, difference)))?;
                     (summary.undirected, summary.weighted) = edges.kind();
                 }
@@ -259,10 +260,10 @@ fn check_claim(file: &TextFile, end: &FileEnd, stated: &Stated, tally: &Tally) -
         Some(Claim::Entries(claimed)) => {
             let entries = tally.entries + tally.rejected;
             (entries != claimed)
-                .then(|| (format!("{claimed} edges, as the header says"), entries.to_string()))
+                .then(|| (as_the_header_says(counted(claimed, "edge")), entries.to_string()))
         }
         Some(Claim::Lines(claimed)) => {
-            let kind = if stated.vertices { "vertices" } else { "edges" };
+            let kind = if stated.vertices { "vertex" } else { "edge" };
             check_count(kind, claimed, tally.entries + tally.listed + tally.rejected)
         }
         Some(Claim::Declared(declared)) => {
@@ -273,15 +274,15 @@ fn check_claim(file: &TextFile, end: &FileEnd, stated: &Stated, tally: &Tally) -
                 _ => edges + listed + rejected == declared.edges + declared.listed(),
             };
             let expected = format!(
-                "{} edges and {} vertices without edges, as the declaration says",
-                declared.edges,
-                declared.listed()
+                "{} and {} without edges, as the declaration says",
+                counted(declared.edges, "edge"),
+                counted(declared.listed(), "vertex")
             );
             (!same).then(|| (expected, format!("{edges} and {listed}")))
         }
         Some(Claim::Arcs(claimed)) => {
             let arcs = tally.entries + tally.rejected;
-            let expected = format!("{claimed} or {} arcs, as the header says", 2 * claimed);
+            let expected = as_the_header_says(format!("{claimed} or {} arcs", 2 * claimed));
             (arcs != claimed && arcs != 2 * claimed).then(|| (expected, arcs.to_string()))
         }
         // A rejected entry cannot be told from a missing one.
@@ -289,6 +290,11 @@ fn check_claim(file: &TextFile, end: &FileEnd, stated: &Stated, tally: &Tally) -
         Some(Claim::Mirrored(claimed)) => mirror_difference(claimed, tally),
     };
     difference.map_or(Ok(()), |difference| Err(differ(file, end, difference)))
+}
+
+/// `2 edges, as the header says`.
+fn as_the_header_says(count: String) -> String {
+    count + ", as the header says"
 }
 
 /// The error of a file whose contents differ from what its header expects.
@@ -299,7 +305,7 @@ fn differ(file: &TextFile, end: &FileEnd, (expected, found): (String, String)) -
 
 /// The stated and the actual number of lines; `None` if they are the same.
 fn check_count(kind: &str, claimed: u64, lines: u64) -> Option<(String, String)> {
-    let expected = || format!("{claimed} {kind}, as the properties say");
+    let expected = || format!("{}, as the properties say", counted(claimed, kind));
     (lines != claimed).then(|| (expected(), lines.to_string()))
 }
 
@@ -310,13 +316,20 @@ fn mirror_difference(claimed: u64, tally: &Tally) -> Option<(String, String)> {
     let edges = up.0 + tally.loops;
     if up.0 != down.0 {
         return Some((
-            format!("every edge at both its ends ({claimed} edges, as the header says)"),
-            format!("{edges} entries from the lower end and {} from the higher", down.0),
+            format!(
+                "every edge at both its ends ({})",
+                as_the_header_says(counted(claimed, "edge"))
+            ),
+            format!(
+                "{} from the lower end and {} from the higher",
+                counted(edges, "entry"),
+                down.0
+            ),
         ));
     }
     if edges != claimed {
         return Some((
-            format!("{claimed} edges, as the header says"),
+            as_the_header_says(counted(claimed, "edge")),
             format!("{edges} (entries, halved)"),
         ));
     }
