@@ -90,7 +90,7 @@ impl ArrowEdges {
         let find = |name: &str| -> Result<Wanted> {
             let Ok(index) = schema.index_of(name) else {
                 let names = schema.fields().iter().map(|field| field.name().clone()).collect();
-                let problem = format!("there is no column {name:?}; it has {}", columns(&schema));
+                let problem = format!("it has no column {name:?} (found: {})", columns(&schema));
                 return Err(Error::NoColumn {
                     path: origin.into(),
                     problem,

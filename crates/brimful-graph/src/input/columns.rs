@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use brimful_store::wording::counted;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -209,7 +210,7 @@ impl ColumnChoice {
     /// others are taken in order.
     fn roles(&self, names: &[String], header: bool) -> Result<Roles, Doubt> {
         let doubt = |problem: &str| {
-            Doubt::Unsaid(format!("{problem}; {}", describe_columns(names, header)))
+            Doubt::Unsaid(format!("{problem}; it has {}", describe_columns(names, header)))
         };
         let [mut source, mut target, mut weight] = self.chosen(names, header)?;
         let mut certain = source.is_some() && target.is_some();
@@ -273,7 +274,7 @@ impl ColumnChoice {
         for (a, b) in [(0, 1), (0, 2), (1, 2)] {
             if let Some(column) = chosen[a].filter(|_| chosen[a] == chosen[b]) {
                 return Err(Doubt::Unsaid(format!(
-                    "{} is named twice; name one column each; {}",
+                    "{} is named twice; name one column each; it has {}",
                     column_name(names, column, header),
                     describe_columns(names, header)
                 )));
@@ -300,8 +301,13 @@ fn find(names: &[String], column: &str, header: bool) -> Result<usize, Doubt> {
     }
     let at = number(column).and_then(|number| number.checked_sub(1)).filter(|&at| at < names.len());
     at.ok_or_else(|| {
-        let problem =
-            format!("it has no column '{}'; {}", shown(column), describe_columns(names, header));
+        let problem = match names {
+            [] => "it has no columns".into(),
+            _ => {
+                let columns = describe_columns(names, header);
+                format!("it has no column '{}', but {columns}", shown(column))
+            }
+        };
         // Longer names, and names with control characters, are not suggested for a misspelled one.
         let is_plain =
             |name: &&String| name.len() <= NAME_BYTES && !name.contains(char::is_control);
@@ -322,20 +328,17 @@ fn too_few(names: &[String]) -> Doubt {
     ))
 }
 
-/// A list of the columns, with advice on the choice.
+/// The columns, with advice on the choice: `2 columns: a, b; give them by name`.
 fn describe_columns(names: &[String], header: bool) -> String {
-    if names.is_empty() {
-        return "it has no columns".into();
-    }
     let values = listed(names.iter().map(String::as_str));
     let (problem, by) = match header {
         true => (format!(": {values}"), "name"),
         false => (format!(" (first line: {values})"), "number, from 1"),
     };
-    let count = names.len();
+    let columns = counted(names.len(), "column");
     format!(
-        "it has {count} columns{problem}; give them by {by}: --source COL --target COL [--weight \
-         COL], or --ignore-extra to take the first two and leave out the others"
+        "{columns}{problem}; give them by {by}: --source COL --target COL [--weight COL], or \
+         --ignore-extra to take the first two and leave out the others"
     )
 }
 
@@ -522,6 +525,16 @@ mod tests {
             "f: the columns of the edges are ambiguous; it has 3 columns (first line: 1, 2, 3); \
              give them by number, from 1: --source COL --target COL [--weight COL], or \
              --ignore-extra to take the first two and leave out the others"
+        );
+    }
+
+    #[test]
+    fn a_missing_column_is_named_beside_those_that_there_are() {
+        let choice = ColumnChoice { source: Some("x".into()), ..ColumnChoice::default() };
+        let text = chosen(&choice, "source target", "1 2").unwrap_err();
+        assert!(
+            text.starts_with("f: it has no column 'x', but 2 columns: source, target; give them"),
+            "{text}"
         );
     }
 
