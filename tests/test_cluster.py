@@ -32,6 +32,7 @@ from command import BRIMFUL, BUDGET, DONE, INTERRUPTED, USAGE, assert_one_senten
 from edge_files import IMPORTS, broken_files, edges, imported, lines, text_files
 from plans import with_nightly
 from servers import free_port
+from test_structured_messages import Extremes
 
 #: Kills at random moments, and in a nightly run.
 KILLS = 50 if os.environ.get("BRIMFUL_KILLS") == "all" else 1
@@ -165,7 +166,7 @@ class Means(bf.Pregel):
             vertex.vote_to_halt()
 
 
-@pytest.mark.parametrize("program", [Hops(), Means()])
+@pytest.mark.parametrize("program", [Hops(), Means(), Extremes()])
 def test_a_compiled_program_runs_on_a_cluster(
     cluster: Cluster, graph: bf.Graph, program: bf.Program | bf.Pregel
 ) -> None:

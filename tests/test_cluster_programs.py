@@ -21,6 +21,7 @@ from brimful.stores.base import load_missing
 from clusters import arcs, both, kill, no_worker_stays, one_node, workers
 from plans import with_nightly
 from test_cluster import Hops, Means
+from test_structured_messages import Routes
 
 NAMES = ["amber", "birch", "cedar", "dune", "ember", "fern", "grove", "heath", "iris", "jade"]
 
@@ -256,6 +257,16 @@ def test_vertices_in_a_database(graph: bf.Graph, tmp_path: Path) -> None:
     there = bf.run(graph, Components(), compile="numba", store=place, cluster="auto", workers=2)
     assert there.to_arrow() == bf.run(graph, Components(), compile="numba").to_arrow()
     assert rows_left(table) == 0
+
+
+def test_values_and_messages_with_fields(graph: bf.Graph) -> None:
+    called = both(graph, Routes(3), weighted=True)
+    assert called.to_arrow().column_names == ["vertex", "distance", "via", "id"]
+    compiled = bf.run(
+        graph, Routes(3), weighted=True, compile="numba", store="bytes", cluster="auto", workers=2
+    )
+    assert compiled.stats["variant"] == "compiled"
+    assert dict(compiled) == dict(called)
 
 
 @pytest.mark.nightly

@@ -156,7 +156,7 @@ def test_damaged_and_foreign_code_is_compiled_again(
 
 def test_each_byte_of_kept_code_is_checked(tmp_path: Path) -> None:
     place = Kept(tmp_path, "key")
-    kernel = KeptKernel(Numbers("float64", "int64"), 1, MachineCode(("a", "b"), b"co\nde"))
+    kernel = KeptKernel(Numbers("float64", "int64"), (1, 0), MachineCode(("a", "b"), b"co\nde"))
     assert place.found() is None
     place.keep(kernel)
     assert place.found() == kernel

@@ -208,6 +208,9 @@ class ProgramError(BrimfulError):
     #: What a failed call of compiled code received, until `brimful.kernels.replay` has read it.
     received: tuple[Any, ...] | None = None
 
+    #: The purpose of a failed call of compiled code, as the native side names it.
+    call: str | None = None
+
     def __init__(self, message: str, vertex: int | str | None = None) -> None:
         """Keep the sentence and the vertex."""
         super().__init__(message)

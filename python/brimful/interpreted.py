@@ -118,8 +118,8 @@ class InterpretedRun:
         from brimful import _native
 
         called, record, steps = self._adapters(graph.vertices, Part.of(share))
-        self.record = record
         is_pregel = isinstance(called, PregelAdapter)
+        self.record = called.record if isinstance(called, PregelAdapter) else record
         name, dumps, loads = self._serializing
         written = checked_dumps(name, dumps)
         of_states = (written, loads) if record is None else record.serializer(written, loads)

@@ -44,8 +44,8 @@ def check_program(program: object) -> None:
     name = type(program).__name__
     if isinstance(program, Pregel) and getattr(program, "state_type", None) is not None:
         raise UsageError(
-            f"{name} has state_type, which only a bf.Program has: a value of "
-            "bf.Pregel is any object, or one number if it is compiled; leave state_type out"
+            f"{name} has state_type, which only a bf.Program has; name the fields of its values in "
+            "value_type"
         )
     if isinstance(program, Program):
         _check_delivery(program, name)

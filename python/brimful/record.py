@@ -1,4 +1,4 @@
-"""States of several numbers: the fields of a structured type of NumPy.
+"""States and messages of several numbers: the fields of a structured type of NumPy.
 
 Invariant: a field has the same value however a program runs. Methods read Python's `int`, `float`
 and `bool`, and values that a field cannot hold are errors; floats are rounded to their type.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.errors import UsageError
 from brimful.kernels.numbers import record as tuple_type
+from brimful.pregel.program import Pregel
 from brimful.wording import shortened
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _WORDS = (1, 2, 4, 8)
 
 
 class Field(NamedTuple):
-    """A field of a state."""
+    """A field of a state or a message."""
 
     name: str
     #: Its type, such as "u4", and the type that methods see: "int64", "float64" or "bool".
@@ -49,37 +50,40 @@ class Field(NamedTuple):
 
 
 class Record:
-    """The fields of the states of a program."""
+    """The fields of the states, or of the messages, of a program."""
 
-    def __init__(self, dtype: Any) -> None:
-        """Take a structured type of NumPy.
+    def __init__(self, dtype: Any, attribute: str = "state_type", name: str = "State") -> None:
+        """Take a structured type of NumPy, which an attribute of the program has.
+
+        `name` is that of the class of named tuples.
 
         Raises:
             UsageError: `dtype` is something else, or a field has a type that is not supported.
         """
         import numpy as np
 
+        self._names = attribute, name
         try:
             kinds = np.dtype(dtype)
         except (TypeError, ValueError) as error:
-            raise UsageError(f"state_type must be a structured type of NumPy: {error}") from error
+            raise UsageError(f"{attribute} must be a structured type of NumPy: {error}") from error
         if not kinds.names:
             raise UsageError(
-                "state_type must be a structured type of NumPy, such as "
+                f"{attribute} must be a structured type of NumPy, such as "
                 f'numpy.dtype([("rank", "f8"), ("seen", "u4")]), not {shortened(dtype)}'
             )
         #: The fields, in their order.
-        self.fields = tuple(_field(name, kinds[name]) for name in kinds.names)
+        self.fields = tuple(_field(one, kinds[one], attribute) for one in kinds.names)
         try:
-            #: The class of states, as methods see them.
-            self.type: Any = tuple_type("State", kinds.names)
+            #: The class of states or messages, as methods see them.
+            self.type: Any = tuple_type(name, kinds.names)
         except ValueError as error:
-            raise UsageError(f"state_type has a field that Python cannot name: {error}") from error
+            raise UsageError(f"{attribute} has a field that Python cannot name: {error}") from error
         self._fits = [_fitting(field) for field in self.fields]
         self._bytes = struct.Struct("<" + "".join(_KINDS[field.code][1] for field in self.fields))
 
-    def of(self, values: Any, method: str) -> Any:
-        """Return the state made of the fields that a method returned.
+    def of(self, values: Any, method: str, verb: str = "returned") -> Any:
+        """Return the state made of the fields that a method returned, set or sent.
 
         Raises:
             TypeError, ValueError, OverflowError: A value does not fit its field.
@@ -87,9 +91,19 @@ class Record:
         if not isinstance(values, tuple) or len(values) != len(self.fields):
             names = ", ".join(field.name for field in self.fields)
             raise ValueError(
-                f"{method} returned {shortened(values)}, not a tuple of all fields: {names}"
+                f"{method} {verb} {shortened(values)}, not a tuple of all fields: {names}"
             )
         return self.type(*[fit(value) for fit, value in zip(self._fits, values, strict=True)])
+
+    def of_types(self, kinds: Sequence[tuple[str, str]]) -> Record:
+        """Return a record with other types of fields, and the same class of named tuples."""
+        other = Record(list(kinds), *self._names)
+        other.type = self.type
+        return other
+
+    def made(self, values: Sequence[Any]) -> Any:
+        """Return the named tuple of values that fit their fields."""
+        return self.type._make(values)
 
     def shown(self, values: Sequence[Any]) -> Any:
         """Return the state of numbers that compiled code wrote."""
@@ -157,43 +171,64 @@ class Record:
         Raises:
             ValueError: The state is too large.
         """
-        import numpy as np
+        return in_words([(field.name, field.code) for field in self.fields], _WORDS)
 
-        plain = np.dtype([(field.name, field.code) for field in self.fields], align=True)
-        words = next((words for words in _WORDS if 8 * words >= plain.itemsize), None)
-        if words is None:
-            raise ValueError(
-                f"a state has {plain.itemsize} bytes, and a program on shards at most "
-                f"{8 * _WORDS[-1]}"
-            )
-        parts = [plain.fields[field.name] for field in self.fields]  # type: ignore[index]
-        return np.dtype(
-            {
-                "names": list(plain.names or ()),
-                "formats": [kind for kind, *_ in parts],
-                "offsets": [offset for _, offset, *_ in parts],
-                "itemsize": 8 * words,
-            }
+
+def in_words(fields: Sequence[tuple[str, str]], sizes: Sequence[int], noun: str = "a state") -> Any:
+    """Return the type of some fields, as many bytes as the least fitting number of words has.
+
+    Raises:
+        ValueError: They are too large.
+    """
+    import numpy as np
+
+    plain = np.dtype(list(fields), align=True)
+    words = next((words for words in sizes if 8 * words >= plain.itemsize), None)
+    if words is None:
+        raise ValueError(
+            f"{noun} has {plain.itemsize} bytes, and a program on shards at most {8 * sizes[-1]}"
         )
+    parts = [plain.fields[name] for name, _ in fields]  # type: ignore[index]
+    return np.dtype(
+        {
+            "names": list(plain.names or ()),
+            "formats": [kind for kind, *_ in parts],
+            "offsets": [offset for _, offset, *_ in parts],
+            "itemsize": 8 * words,
+        }
+    )
 
 
-def record_of(program: Program) -> Record | None:
+def record_of(program: Program | Pregel) -> Record | None:
     """Return the record of the states of a program, if it has one.
 
     Raises:
-        UsageError: `state_type` is not a type of supported fields.
+        UsageError: `state_type` or `value_type` is not a type of supported fields.
     """
+    if isinstance(program, Pregel):
+        of_values = program.value_type
+        return None if of_values is None else Record(of_values, "value_type", "Value")
     return None if program.state_type is None else Record(program.state_type)
 
 
-def _field(name: str, kind: Any) -> Field:
+def message_record_of(program: Pregel) -> Record | None:
+    """Return the record of the messages of a program, if it has one.
+
+    Raises:
+        UsageError: `message_type` is not a type of supported fields.
+    """
+    kind = program.message_type
+    return None if kind is None else Record(kind, "message_type", "Message")
+
+
+def _field(name: str, kind: Any, attribute: str) -> Field:
     import numpy as np
 
     code = kind.str.lstrip("<|=")
     if code not in _KINDS:
         names = ", ".join(np.dtype(code).name for code in _KINDS)
         raise UsageError(
-            f"the field {name} of state_type has the type {kind}; choose one of {names}"
+            f"the field {name} of {attribute} has the type {kind}; choose one of {names}"
         )
     if kind.kind in "iu":
         bounds = np.iinfo(kind)

@@ -162,7 +162,8 @@ def run(
             has a `combiner`, signals of one number each, states of one number or with the fields of
             `state_type`, and a `signal` that uses the weight only as in `value + weight`, `value *
             weight`, `min(value, weight)` or `max(value, weight)`. A compiled Pregel program has a
-            `combine` like `left + right`, and sends one message along all edges.
+            `combine` like `left + right`, or any `combine` of messages with the fields of
+            `message_type`, and sends one message along all edges.
         compile: "numba" compiles the methods, or raises an error with the reason (`pip install
             "brimful[numba]"`). "auto" compiles them if possible, and if no option needs calls.
             "numpy" calls the methods with arrays: fields of vertices and signals are those of up to
@@ -402,6 +403,11 @@ def _check_kept(
     """
     from brimful.stores.kept import check_outside
 
+    if isinstance(program, Pregel) and program.value_type is not None:
+        raise UsageError(
+            "vertices whose values are records cannot be kept in a store; leave value_type of the "
+            "program, or keep=, out"
+        )
     if isinstance(program, Program) and (program.state_type is not None or program.aggregators):
         raise UsageError(
             "vertices whose states are records, or with aggregators, cannot be kept in a store; "

@@ -24,7 +24,7 @@ class States(PerVertex[Any]):
     """The states that a run ended with: a mapping from every vertex to its state.
 
     Columns are `vertex` and `state`, of the type that Arrow finds for all states, or a column for
-    each field where the program has `state_type`. `stats` has mode,
+    each field where the program has `state_type` or `value_type`. `stats` has mode,
     supersteps, seconds, signals, the figures of store and cache, and why the program was not
     compiled.
 
@@ -208,7 +208,9 @@ class States(PerVertex[Any]):
         return self._value(self._native.state(vertex_id(vertex)))
 
     def _value(self, state: Any) -> Any:
-        return state[0] if self._has_items else state
+        if not self._has_items:
+            return state
+        return state[0] if self._record is None else self._record.made(state[0])
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the Arrow stream capsule of `to_arrow`."""

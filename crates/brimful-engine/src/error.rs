@@ -58,8 +58,8 @@ pub struct Received {
     /// The words of its state, which the kernel may have replaced; `None` in the call that sets the
     /// first states.
     pub state: Option<Vec<u64>>,
-    /// The bits of the sum that it collects, if the call collects.
-    pub sum: Option<u64>,
+    /// The words of the sum that it collects, if the call collects.
+    pub sum: Option<Vec<u64>>,
     /// The words of the aggregate.
     pub aggregate: Vec<u64>,
 }

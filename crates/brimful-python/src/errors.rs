@@ -108,17 +108,23 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
                 }
                 None => class.call1((message, vertex))?,
             };
-            if let Some(EngineError::Kernel { received: Some(received), .. }) =
-                source.downcast_ref()
-            {
-                let Received { degree, superstep, state, sum, aggregate } = &**received;
-                error.setattr("received", (degree, superstep, state, sum, aggregate))?;
+            if let Some(EngineError::Kernel { call, received, .. }) = source.downcast_ref() {
+                error.setattr("call", call)?;
+                if let Some(received) = received {
+                    let Received { degree, superstep, state, sum, aggregate } = &**received;
+                    error.setattr("received", (degree, superstep, state, sum, aggregate))?;
+                }
             }
             if let Some(cause) =
                 raised.map(|raised| &raised.error).or(source.downcast_ref::<PyErr>())
             {
                 error.setattr("__cause__", cause.clone_ref(py).into_value(py))?;
             }
+            error
+        }
+        Error::Engine(EngineError::Kernel { call, .. }) => {
+            let error = class.call1((message,))?;
+            error.setattr("call", call)?;
             error
         }
         _ => class.call1((message,))?,

@@ -1,6 +1,7 @@
 //! `run_kernel`: programs in Python, as kernels on the shards of a graph or on a store of vertices.
 //!
-//! A signal is one number of 64 bits, and a state one such number or a record of several fields.
+//! A signal is one number of 64 bits, and a state one such number; both may be records of several
+//! fields.
 //! The kernel computes the vertex phase, and the signals along edges unless [`Along`] describes
 //! them. Invariant: a vertex that receives nothing keeps its state, as on a store.
 
@@ -28,8 +29,8 @@ use pyo3::types::PyDict;
 
 use self::isolated::{check_isolated, initial_state};
 use self::shapes::{
-    ANY, GreatestFloat, GreatestInteger, LeastFloat, LeastInteger, PLUS, State, Sums, TIMES,
-    UNCHANGED, Union,
+    ANY, GreatestFloat, GreatestInteger, LeastFloat, LeastInteger, PLUS, State, Structured, Sums,
+    TIMES, UNCHANGED, Union,
 };
 use self::steps::{Steps, Words};
 use crate::call::Limits;
@@ -58,6 +59,10 @@ pub(crate) struct Description {
     float_signals: bool,
     /// Words of 64 bits in a state: 1, 2, 4 or 8.
     words: usize,
+    /// Words of a structured message, which the kernel combines; 0: a signal is a number.
+    message_words: usize,
+    /// True if every vertex computes in every superstep; about programs with structured messages.
+    is_full: bool,
     /// Name, type and first byte of each field of a state.
     fields: Vec<(String, String, usize)>,
     /// The change of a signal along an edge; `None`: the kernel makes it.
@@ -212,12 +217,46 @@ fn run_for_words(
     request: &Request,
     resources: &Resources,
 ) -> RunResult {
+    if description.message_words > 0 {
+        return match description.is_full {
+            true => run_structured::<true>(description, graph, request, resources),
+            false => run_structured::<false>(description, graph, request, resources),
+        };
+    }
     match description.words {
         1 => run_one_word(description, graph, request, resources),
         2 => run_words::<2>(description, graph, request, resources),
         4 => run_words::<4>(description, graph, request, resources),
         8 => run_words::<8>(description, graph, request, resources),
         words => Err(internal(format!("a state has {words} words"))),
+    }
+}
+
+/// Runs a program with structured messages.
+fn run_structured<const FULL: bool>(
+    description: &Description,
+    graph: &Arc<Inner>,
+    request: &Request,
+    resources: &Resources,
+) -> RunResult {
+    macro_rules! run {
+        ($words:literal, $message:literal) => {
+            run_shape::<Structured<FULL, $words, $message>, $words>(
+                description,
+                graph,
+                request,
+                resources,
+            )
+        };
+    }
+    match (description.words, description.message_words) {
+        (2, 2) => run!(2, 2),
+        (2, 3) => run!(2, 3),
+        (4, 3) => run!(4, 3),
+        (8, 8) => run!(8, 8),
+        (words, message) => {
+            Err(internal(format!("a state has {words} words, and a message {message}")))
+        }
     }
 }
 
@@ -287,8 +326,9 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
     let mut parameters = vec![f64::from_bits(description.least_id.cast_unsigned())];
     parameters.extend(description.parameters.iter().map(|bits| f64::from_bits(*bits)));
     let (kernel, program) = program_of::<S>(description, graph, parameters.clone())?;
+    let signal_words = description.message_words.max(1);
     if S::MODE != Mode::Full {
-        let checked = check_isolated::<WORDS>(kernel, &parameters, graph);
+        let checked = check_isolated::<WORDS>(kernel, &parameters, signal_words, graph);
         checked.map_err(|error| of_kernel(error.into(), graph))?;
     }
     let first = u64::from(description.begins_with_superstep);
@@ -312,7 +352,7 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
     let of_isolated: OfIsolated<WORDS> = Arc::new(move |place| match isolated {
         Isolated::Same(state) => state,
         // The first parameter is there for the vertices without edges as well.
-        Isolated::Initial => initial_state(kernel, &parameters, place),
+        Isolated::Initial => initial_state(kernel, &parameters, signal_words, place),
     });
     let column = |(name, kind, offset): &(String, String, usize)| {
         let values = field_of(&states, &of_isolated, kind, *offset)?;

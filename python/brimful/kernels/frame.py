@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from brimful.kernels.inference import Typed
-from brimful.kernels.interface import CONTEXT, FAILED, INITIAL, NO_SIGNAL, VERTEX
+from brimful.kernels.interface import CONTEXT, EDGES, FAILED, INITIAL, MERGE, NO_SIGNAL, VERTEX
 from brimful.kernels.machine_code import Compiled
 from brimful.kernels.numbers import Numbers, silence_of
 from brimful.kernels.slots import SLOTS, SUM_FLOAT, Slot
@@ -32,6 +32,7 @@ def kernel(pointer):
     sums = carray(address(c.sums), (count,), signal_type)
     bits = carray(address(c.sums), (count,), int64)
     signals = carray(address(c.signals), (count,), signal_type)
+    signal_words = carray(address(c.signals), (count * {signal_words},), int64)
     before_floats = carray(address(c.aggregate), ({slots},), float64)
     before_integers = carray(address(c.aggregate), ({slots},), int64)
     now_floats = carray(address(c.partial), ({slots},), float64)
@@ -50,6 +51,7 @@ def kernel(pointer):
             for at in range(count):
                 failed = at
                 {begin}
+        {combining}
         else:
             for at in range(count):
                 failed = at
@@ -82,6 +84,24 @@ def turned(number):
 """
 
 
+#: The calls for signals that the kernel combines.
+_COMBINING = """
+elif c.call == {edges}:
+    sources = carray(address(c.sources), (count,), uint32)
+    targets = carray(address(c.targets), (count,), uint32)
+    weights = carray(address(c.weights), (count,), float64)
+    sent = carray(address(c.source_signals), (count,), signal_type)
+    for at in range(count):
+        failed = at
+        weight = weights[at] if c.weights != 0 else 1.0
+        pass_along(self, sent, int64(sources[at]), weight, sums, int64(targets[at]))
+elif c.call == {merge}:
+    sent = carray(address(c.source_signals), (count,), signal_type)
+    for at in range(count):
+        failed = at
+        meet(self, sums, at, sent)
+"""
+
 #: The name of the source code, as errors of Numba show it.
 _FILE = "<kernel>"
 
@@ -103,6 +123,8 @@ class Body(NamedTuple):
     has_padding: bool
     #: True if all vertices of a batch act; else `later` sets `acted`.
     all_act: bool
+    #: Words of a signal that the kernel combines; 0: it is a number, and the engine combines it.
+    signal_words: int = 0
 
 
 def _where(slot: Slot) -> tuple[str, str, str]:
@@ -198,6 +220,10 @@ def source_of(
         words=body.words,
         slots=2 * SLOTS,
         due_rule=SUM_FLOAT,
+        signal_words=max(body.signal_words, 1),
+        combining=indent(
+            _COMBINING.format(edges=EDGES, merge=MERGE) if body.signal_words else "", 8 * " "
+        ).strip(),
         acted=body.all_act,
         values="".join(f"{value}, " for value in values),
         # Equal states have equal bytes in checkpoints.
@@ -261,7 +287,8 @@ def compile_kernel(
         "seen": inlined(_seen),
         "whole": inlined(_whole),
         **{name: inlined(merge) for name, merge in _MERGES.items()},
-        "signal_type": getattr(nb, numbers.signal),
+        "uint32": nb.uint32,
+        "signal_type": getattr(nb, numbers.signal, None),
         "silence": silence_of(combiner, numbers.signal),
         **body.names,
     }

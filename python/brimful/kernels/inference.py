@@ -7,18 +7,16 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from brimful.kernels.computing import Computing
+from brimful.kernels.fields import fitting, made_of, tuple_of
 from brimful.kernels.methods import Unfit, place
 from brimful.kernels.numba_errors import explained
 from brimful.kernels.numbers import KINDS, Numbers, kind_of, record, shown
 from brimful.kernels.slots import Slot, aggregates_type
+from brimful.kernels.translating import CHECKED_RECEIVED, MADE_MESSAGE, MADE_VALUE
 from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful.record import Record
-
-
-#: Numba's names of the types of fields.
-_NUMBA = {"int64": "int64", "float64": "float64", "bool": "boolean"}
 
 
 class Typed:
@@ -45,18 +43,20 @@ class Typed:
         """Return the type of a named tuple."""
         return self._numba.types.BaseTuple.from_types(fields, kind)
 
-    def _check_values(self, name: str, returned: Any, kinds: list[tuple[str, str]]) -> None:
-        """Check that a method returns a tuple of values of some names and kinds.
+    def _check_values(
+        self, returned: Any, kinds: list[tuple[str, str]], where: str, verb: str = "return"
+    ) -> None:
+        """Check that a method at a place returns a tuple of values of some names and kinds.
 
         Raises:
-            Unfit: The method returns something else.
+            Unfit: The method returns, sets or sends something else.
         """
-        types, where = self._numba.types, self._where(name)
+        types = self._numba.types
         names = ", ".join(one for one, _ in kinds)
         if not isinstance(returned, types.BaseTuple) or len(returned) != len(kinds):
             raise Unfit(
-                f"{where} returns {returned} in place of {counted(len(kinds), 'value')} ({names})",
-                "Return a tuple of them in each case",
+                f"{where} {verb}s {returned} in place of {counted(len(kinds), 'value')} ({names})",
+                f"{verb.capitalize()} a tuple of them in each case",
             )
         fits = {
             "float64": types.Float | types.Integer | types.Boolean,
@@ -66,7 +66,8 @@ class Typed:
         for value, (one, kind) in zip(returned, kinds, strict=True):
             if not isinstance(value, fits[kind]):
                 raise Unfit(
-                    f"{where} returns {value} for {one}, which has the type {kind}",
+                    f"{where} {verb}s {types.unliteral(value)} for {one}, which has the type "
+                    f"{kind}",
                     "Convert the value",
                 )
 
@@ -113,6 +114,8 @@ class Typed:
         function = self.functions[name]
         try:
             function.compile((self._self, *arguments))
+        except Unfit:
+            raise
         except Exception as error:
             # Code that Numba does not know raises errors of many kinds, KeyError among them.
             reason, remedy = explained(error, self._methods[name].__code__)
@@ -190,18 +193,15 @@ class Methods(Typed):
         if self.record is None:
             return self._number(name, *arguments)
         kinds = [(field.name, field.kind) for field in self.record.fields]
-        self._check_values(name, self._returned(name, *arguments), kinds)
-        return self._record(
-            self.record.type,
-            tuple(getattr(self._numba.types, _NUMBA[kind]) for _, kind in kinds),
-        )
+        self._check_values(self._returned(name, *arguments), kinds, self._where(name))
+        return tuple_of(self.record)
 
     def _check_contributions(self, later: Any, state: Any) -> None:
         returned = self._returned("aggregate", later, state)
         kinds = [(slot.name, slot.kind) for slot in self.slots]
         if len(kinds) == 1:
             returned = self._numba.types.UniTuple(returned, 1)
-        self._check_values("aggregate", returned, kinds)
+        self._check_values(returned, kinds, self._where("aggregate"))
 
 
 class ComputeTypes(Typed):
@@ -216,12 +216,58 @@ class ComputeTypes(Typed):
         has_degrees: bool,
     ) -> None:
         """Take the parts of a program; `has_degrees`: its functions know degrees."""
-        super().__init__(computing.functions, parameters, slots)
+        self._numba = import_module("numba")
         self.computing, self.has_degrees = computing, has_degrees
-        self.is_sum = computing.combiner == "sum"
+        super().__init__(self._with_helpers(computing.functions), parameters, slots)
         degree = ("degree",) * has_degrees
-        self.first = record("Vertex", ("id",) * (not self.is_sum) + degree)
+        self.first = record("Vertex", ("id",) * (not computing.is_full) + degree)
         self.later = record("Vertex", ("superstep", *degree))
+
+    def _with_helpers(self, functions: dict[str, FunctionType]) -> dict[str, FunctionType]:
+        """Return functions that know those which make values and messages with fields."""
+        value, sent = self.computing.value, self.computing.sent
+        helpers: dict[str, Any] = {}
+        if value is not None:
+            helpers[MADE_VALUE] = self._making(value, "set")
+        if sent is not None:
+            helpers[MADE_MESSAGE] = self._making(sent, "send")
+            helpers[CHECKED_RECEIVED] = self._numba.njit(_checked_received)
+        if not helpers:
+            return functions
+        known = dict(functions)
+        for name in ("first", "later"):
+            one = functions[name]
+            names = {**one.__globals__, **helpers}
+            known[name] = FunctionType(one.__code__, names, one.__name__, one.__defaults__)
+        return known
+
+    def _making(self, made: Record, verb: str) -> Any:
+        """Return a function that makes a record of a tuple on a line of `compute`.
+
+        For Numba it is a name; each call is checked by the types of its arguments.
+        """
+        nb, kinds = self._numba, [(field.name, field.kind) for field in made.fields]
+        method = self.computing.functions["first"]
+
+        def of_fields(value: Any, line: Any) -> Any:
+            raise NotImplementedError
+
+        names = {
+            "Record": made.type,
+            "fitting": nb.njit(fitting),
+            **{name: getattr(nb, name) for name in ("int64", "float64", "float32", "boolean")},
+        }
+        # Numba compares the signature with that of `typed`, annotations included.
+        head = "def make(value: Any, line: Any) -> Any:"
+        exec(f"{head}\n    return Record({made_of(made)})", names)
+
+        def typed(value: Any, line: Any) -> Any:
+            where = place("compute", method, getattr(line, "literal_value", None))
+            self._check_values(value, kinds, where, verb)
+            return names["make"]
+
+        nb.extending.overload(of_fields, prefer_literal=True)(typed)
+        return of_fields
 
     def numbers(self) -> Numbers:
         """Find the types of values and messages.
@@ -229,41 +275,75 @@ class ComputeTypes(Typed):
         Raises:
             Unfit: Numba cannot type a method, or it gives the vertex something else than numbers.
         """
-        nb = self._numba
+        nb, of_values, of_messages = self._numba, self.computing.value, self.computing.message
         first = self._record(self.first, (nb.int64,) * len(self.first._fields))
         later = self._record(self.later, (nb.int64,) * len(self.later._fields))
-        state = self._number("initial_value", first)
-        is_float = self.computing.along != "unchanged" or self.is_sum
+        if of_values is None:
+            state = self._number("initial_value", first)
+        else:
+            self._check_fields("initial_value", of_values, first)
+            state = tuple_of(of_values)
+        is_float = self.computing.along != "unchanged" or self.computing.combiner == "sum"
         message = nb.float64 if is_float else nb.int64
+        if of_messages is not None:
+            message = tuple_of(of_messages)
+            self._check_fields("combine", of_messages, message, message)
         while True:
             before = state, message
             for name, vertex in (("first", first), ("later", later)):
                 kinds = self._end(name, vertex, state, nb.boolean, message)
-                # A float in one of them makes all of them floats.
+                # A float in one of them makes all of them floats; fields have fixed types.
                 state, message = (
-                    nb.float64 if nb.float64 in pair else nb.int64
+                    nb.float64 if nb.float64 in pair else pair[1]
                     for pair in zip((state, message), kinds, strict=True)
                 )
             if before == (state, message):
-                return Numbers(str(state), str(message))
+                return Numbers(
+                    str(state) if of_values is None else "record",
+                    str(message) if of_messages is None else "record",
+                )
+
+    def _check_fields(self, name: str, made: Record, *arguments: Any) -> None:
+        """Check that a method returns the fields of a record.
+
+        Raises:
+            Unfit: It does not.
+        """
+        kinds = [(field.name, field.kind) for field in made.fields]
+        self._check_values(self._returned(name, *arguments), kinds, self._where(name))
 
     def _end(self, name: str, *arguments: Any) -> tuple[Any, Any]:
         """Return the types of the value and the message behind a call.
 
         Raises:
-            Unfit: One of them, or a contribution to an aggregator, is no number.
+            Unfit: One of them, or a contribution to an aggregator, is no number and has no fields.
         """
         returned, where = self._returned(name, *arguments), self._where(name)
         if not isinstance(returned, self._numba.types.BaseTuple):
             raise Unfit(f"{where} raises an exception in each call", "Change the method")
         value, _, message, _, *contributed = returned
         kinds = [(slot.name, slot.kind) for slot in self.slots]
-        self._check_values(name, self._numba.types.Tuple(contributed[1::2]), kinds)
-        return (
-            self._kind(value, f"{where} sets the value to", "Set a number"),
-            self._kind(message, f"{where} sends", "Send a number"),
-        )
+        self._check_values(self._numba.types.Tuple(contributed[1::2]), kinds, where)
+        if self.computing.value is None:
+            remedy = "Set a number, or give the program the fields of its value_type"
+            value = self._kind(value, f"{where} sets the value to", remedy)
+        elif value != tuple_of(self.computing.value):
+            raise Unfit(
+                f"{where} sets the value to {value} in place of its fields",
+                "Assign a tuple of all fields to the value alone",
+            )
+        if self.computing.message is None:
+            remedy = "Send a number, or give the program the fields of its message_type"
+            message = self._kind(message, f"{where} sends", remedy)
+        return value, message
 
     def _where(self, name: str) -> str:
-        shown = name if name == "initial_value" else "compute"
+        shown = "compute" if name in ("first", "later") else name
         return place(shown, self._methods[name])
+
+
+def _checked_received(received: Any, has_message: Any) -> Any:
+    """Return the received message."""
+    if not has_message:
+        raise IndexError
+    return received

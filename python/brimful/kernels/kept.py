@@ -29,10 +29,10 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 class KeptKernel(NamedTuple):
-    """A compiled kernel: its types, the words of a state, and its code."""
+    """A compiled kernel: its types, the words of a state and of a message, and its code."""
 
     numbers: Numbers
-    words: int
+    words: tuple[int, int]
     code: MachineCode
 
 
@@ -56,6 +56,7 @@ class Kept:
             return None
         line, code = rest.split(b"\n", 1)
         numbers, words, helpers = json.loads(line)
+        words = tuple(words)
         return KeptKernel(Numbers(*numbers), words, MachineCode(tuple(helpers), code))
 
     def keep(self, kernel: KeptKernel) -> None:

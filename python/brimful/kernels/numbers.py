@@ -17,7 +17,7 @@ def kind_of(value: float | int) -> str:
 
 
 class Numbers(NamedTuple):
-    """The types of states and signals: "float64" or "int64", or "record" for states of fields."""
+    """The types of states and signals: "float64" or "int64", or "record" if they have fields."""
 
     state: str
     signal: str
@@ -61,9 +61,9 @@ def engine_combiner(combiner: str) -> str:
 def silence_of(combiner: str, signal: str) -> float | int:
     """Return the signal of a silent vertex, which is also the result of combining no signals.
 
-    For "and" it is the complement.
+    For "and" it is the complement. No message with fields has only zeros.
     """
-    if combiner in ("sum", "or", "and"):
+    if combiner in ("sum", "or", "and", "combine"):
         return -0.0 if combiner == "sum" else 0
     is_float = signal == "float64"
     least, greatest = (-math.inf, math.inf) if is_float else (-(1 << 63), (1 << 63) - 1)

@@ -22,6 +22,7 @@ from brimful.catalog import cluster_of, open_store
 from brimful.errors import ProgramError
 from brimful.identity import identity_of
 from brimful.kernels.computing import Computing, computing_of
+from brimful.kernels.fields import in_memory
 from brimful.kernels.interface import ABI_VERSION
 from brimful.kernels.methods import (
     Unfit,
@@ -59,6 +60,8 @@ class Reading(NamedTuple):
     #: The fields of states, if they are not one number, and the aggregators.
     record: Record | None
     slots: tuple[Slot, ...]
+    #: The type of a message in memory, and its fields, if it has some.
+    message: tuple[Any, Record] | None = None
 
 
 class Kernel(NamedTuple):
@@ -180,6 +183,12 @@ class KernelRun:
                 raise replayed(  # noqa: B904
                     program, kernel.reading, error.vertex, error.received
                 )
+            if failure is None and error.call is not None and kernel.reading.message is not None:
+                raise ProgramError(
+                    f"combine of {type(program).__name__} raised an exception in compiled code, or "
+                    'returned a number that its field cannot hold; compile="never" shows it',
+                    error.vertex,
+                ) from error
             if failure is None:
                 raise
             if not isinstance(failure.error, Exception):
@@ -261,7 +270,7 @@ def kernel_of(
         found = _compiled(program, parts)
     else:
         raise Unfit("a Pregel program has no form with arrays", "Compile it")
-    numbers, code, words = found
+    numbers, code, words, message_words = found
     description = {
         "name": f"{type(program).__module__}.{type(program).__qualname__}",
         "of_arrays": not is_compiled,
@@ -270,16 +279,21 @@ def kernel_of(
         "combiner": engine_combiner(parts.combiner),
         "float_signals": numbers.signal == "float64",
         "words": words,
+        "message_words": message_words,
+        "is_full": parts.computing is not None and parts.computing.is_full,
         "fields": _fields(numbers, parts.record),
         "aggregators": [slot.described() for slot in parts.slots],
-        "along": parts.along,
+        # The kernel passes signals with fields along edges.
+        "along": None if message_words else parts.along,
         "degrees": parts.has_degrees,
         "tolerance": None if parts.change is None else (parts.change.place, tolerance),
         "parameters": [bits(value) & (1 << 64) - 1 for value in parts.parameters.values()],
         "least_id": parts.least_id,
         "begins_with_superstep": parts.computing is not None,
     }
-    reading = Reading(numbers, parts.combiner, parts.record, parts.slots)
+    sent = None if parts.computing is None else parts.computing.sent
+    message = None if sent is None else (in_memory(sent, message_words), sent)
+    reading = Reading(numbers, parts.combiner, parts.record, parts.slots, message)
     return Kernel(description, code, reading, tuple(parts.parameters))
 
 
@@ -320,7 +334,7 @@ def _parts_of(graph: Graph, program: Program, chosen: Mapping[str, Any]) -> _Par
         parameters,
         least_id,
         chosen["weighted"],
-        _has_degrees(str(program.combiner), methods, chosen),
+        _has_degrees(program.combiner == "sum", methods, chosen),
         record,
         slots,
         change=None if tolerance_of(program, chosen) is None else change_slot(slots),
@@ -337,7 +351,7 @@ def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -
     slots = slots_of(aggregators, is_whole=has_steps(program))
     kinds = {slot.name: slot.kind for slot in slots}
     computing = computing_of(program, kinds, is_weighted=chosen["weighted"])
-    name, is_sum = type(program).__name__, computing.combiner == "sum"
+    name, is_full = type(program).__name__, computing.is_full
     if chosen["max_supersteps"] == 0:
         raise Unfit(
             "max_supersteps=0 leaves superstep 0 out, which compiled code always computes",
@@ -350,8 +364,10 @@ def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -
             "Leave cluster out",
         )
     if chosen["mode"] == "async":
-        if is_sum or slots or computing.has_steps:
+        if is_full or computing.message is not None or slots or computing.has_steps:
             reason = "messages that are added"
+            if computing.message is not None:
+                reason = "messages with fields"
             if slots or computing.has_steps:
                 reason = "aggregators, master_compute and worker_context"
             raise Unfit(f"{reason} need supersteps", "Leave mode out")
@@ -362,18 +378,23 @@ def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -
                 "Compare it with 0 only, or leave mode out",
             )
     readers = _readers(computing, "id")
-    if is_sum and readers:
+    if is_full and readers:
+        which = "adds messages"
+        if computing.message is not None:
+            which = "has messages with fields and does not vote to halt in each call"
         raise Unfit(
-            f"{readers[0]} reads vertex.id in a program that adds messages, where vertices without "
-            "edges share one value",
+            f"{readers[0]} reads vertex.id in a program that {which}, where vertices without edges "
+            "share one value",
             "Leave vertex.id out",
         )
     if line := computing.read_later.get("id"):
         raise Unfit(
             f"{computing.place(line)} reads vertex.id after superstep 0", "Keep it in the value"
         )
-    if not is_sum:
+    if not is_full:
         why = f'which a compiled program with the combiner "{computing.combiner}" cannot'
+        if computing.message is not None:
+            why = "which a compiled program that votes to halt in each call cannot"
         if not computing.always_halts:
             raise Unfit(
                 f"{computing.place()} does not vote to halt in each call, which a compiled program "
@@ -398,8 +419,8 @@ def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -
         _parameters(program, computing.functions, chosen),
         _least_id(graph) if readers else 0,
         chosen["weighted"],
-        _has_degrees(computing.combiner, computing.functions, chosen),
-        None,
+        _has_degrees(computing.is_full, computing.functions, chosen),
+        computing.value,
         slots,
         computing,
     )
@@ -420,10 +441,13 @@ def _place(name: str, method: FunctionType) -> str:
 
 
 def _has_degrees(
-    combiner: str, methods: Mapping[str, FunctionType], chosen: Mapping[str, Any]
+    is_full: bool, methods: Mapping[str, FunctionType], chosen: Mapping[str, Any]
 ) -> bool:
-    """Return whether a kernel knows degrees: to read them, or to leave out signals of sums."""
-    is_read = combiner == "sum" or "degree" in names_of(methods.values())
+    """Return whether a kernel knows degrees: to read them, or to leave out signals of vertices.
+
+    `is_full`: each vertex acts in each superstep.
+    """
+    is_read = is_full or "degree" in names_of(methods.values())
     return is_read and not chosen["weighted"]
 
 
@@ -485,7 +509,7 @@ def _least_id(graph: Graph) -> int:
     return bounds[0]
 
 
-def _of_arrays(program: Program, parts: _Parts) -> tuple[Numbers, ArrayKernel, int]:
+def _of_arrays(program: Program, parts: _Parts) -> tuple[Numbers, ArrayKernel, int, int]:
     from brimful.kernels.arrays import ArrayKernel
 
     kernel = ArrayKernel(
@@ -499,7 +523,7 @@ def _of_arrays(program: Program, parts: _Parts) -> tuple[Numbers, ArrayKernel, i
     )
     _check_signals(program, parts.combiner, kernel.numbers)
     words = 1 if parts.record is None else parts.record.padded().itemsize // 8
-    return kernel.numbers, kernel, words
+    return kernel.numbers, kernel, words, 0
 
 
 def _check_signals(program: Program | Pregel, combiner: str, numbers: Numbers) -> None:
@@ -516,8 +540,10 @@ def _check_signals(program: Program | Pregel, combiner: str, numbers: Numbers) -
         )
 
 
-def _compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Any, int]:
-    """Compile a kernel, or find it on disk; return it with its types and the words of a state.
+def _compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Any, int, int]:
+    """Compile a kernel, or find it on disk; return it with its types.
+
+    The numbers behind it are the words of a state, and those of a message with fields.
 
     Raises:
         Unfit: Numba is not installed, or cannot compile a method.
@@ -527,16 +553,18 @@ def _compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Any, i
 
     fields = None if parts.record is None else parts.record.fields
     steps = parts.computing is not None and parts.computing.has_steps
+    message = None if parts.computing is None else parts.computing.message
+    of_messages = None if message is None else message.fields
     place = kept(
         parts.methods.values(),
         *(parts.combiner, parts.along, parts.is_weighted, _threshold(program), parts.types),
-        *(fields, parts.slots, steps, parts.change),
+        *(fields, of_messages, parts.slots, steps, parts.change),
     )
     known = None if place is None else place.found()
     if known is not None:
         # Code that cannot be linked is compiled again.
         with contextlib.suppress(RuntimeError):
-            return known.numbers, machine_code.Loaded(known.code), known.words
+            return known.numbers, machine_code.Loaded(known.code), *known.words
     try:
         import numba  # noqa: F401
     except ImportError as error:
@@ -549,18 +577,20 @@ def _compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Any, i
         loaded = machine_code.Loaded(code)
     except RuntimeError:
         # Only Numba can run code that uses its Python objects, such as `print` of a number.
-        return numbers, compiled, words
+        return numbers, compiled, *words
     if place is not None:
         try:
             place.keep(KeptKernel(numbers, words, code))
         except OSError as error:
             # Such as a full disk. Nothing depends on the cache, which only saves time.
             logging.getLogger("brimful").warning("compiled code is not kept: %s", error)
-    return numbers, loaded, words
+    return numbers, loaded, *words
 
 
-def _newly_compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Compiled, int]:
-    """Compile a kernel; return it with its types and the words of a state.
+def _newly_compiled(
+    program: Program | Pregel, parts: _Parts
+) -> tuple[Numbers, Compiled, tuple[int, int]]:
+    """Compile a kernel; return it with its types, and the words of a state and a message.
 
     Raises:
         Unfit: Numba cannot compile a method.
@@ -587,7 +617,8 @@ def _newly_compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, 
     else:
         body = compute_template.body_of(typed, numbers)
     source = frame.source_of(parts.types, parts.slots, combiner, body)
-    return numbers, frame.compile_kernel(source, body, typed, numbers, combiner), body.words
+    compiled = frame.compile_kernel(source, body, typed, numbers, combiner)
+    return numbers, compiled, (body.words, body.signal_words)
 
 
 def _threshold(program: Program | Pregel) -> float:

@@ -24,6 +24,7 @@ from brimful.program import Program
 
 if TYPE_CHECKING:
     from brimful.kernels.program import Reading
+    from brimful.record import Record
 
 
 #: The verb of an interpreted run for the first state.
@@ -36,7 +37,7 @@ class _Received(NamedTuple):
     degree: int
     superstep: int
     state: list[int] | None
-    sum: int | None
+    sum: list[int] | None
     aggregate: list[int]
 
 
@@ -48,6 +49,9 @@ class _Vertex(SimpleNamespace):
     signalled: Any = None
     has_signalled = False
     context = None
+    #: The fields of values and of messages of Pregel programs, if they have some.
+    value_record: Record | None = None
+    message_record: Record | None = None
 
     @property
     def value(self) -> Any:
@@ -56,13 +60,17 @@ class _Vertex(SimpleNamespace):
 
     @value.setter
     def value(self, value: Any) -> None:
-        self.state = value
+        record = self.value_record
+        self.state = value if record is None else record.of(value, "compute", "set")
 
     def send(self, target: Any, message: Any) -> None:
-        """Drop a message."""
+        """Drop a message, if it fits its fields."""
+        self.send_to_all(message)
 
     def send_to_all(self, message: Any) -> None:
-        """Drop a message."""
+        """Drop a message, if it fits its fields."""
+        if self.message_record is not None:
+            self.message_record.of(message, "compute", "sent")
 
     def vote_to_halt(self) -> None:
         """Drop the vote."""
@@ -154,8 +162,16 @@ def _pregel_calls(
     program: Pregel, reading: Reading, received: _Received, vertex: _Vertex
 ) -> _Calls:
     """Yield the calls of a vertex of Pregel."""
+
+    def first() -> Any:
+        value, record = program.initial_value(vertex), reading.record
+        return value if record is None else record.of(value, "initial_value")
+
+    if reading.message is not None:
+        vertex.message_record = reading.message[1]
     if received.state is None:
-        yield _BEGINS, lambda: setattr(vertex, "state", program.initial_value(vertex))
+        yield _BEGINS, lambda: setattr(vertex, "state", first())
+    vertex.value_record = reading.record
     message = None if received.sum is None else _signal(reading, received.sum)
     messages = [] if message is None else [message]
     yield "compute", lambda: program.compute(vertex, messages)  # type: ignore[arg-type]
@@ -163,21 +179,30 @@ def _pregel_calls(
 
 def _state(reading: Reading, words: list[int]) -> Any:
     """Return a state as methods see it."""
-    data = struct.pack(f"={len(words)}Q", *words)
     if reading.record is not None:
-        [values] = np.frombuffer(data, reading.record.padded()).tolist()
+        kind = reading.record.padded()
+        # Behind the value of Pregel there may be more words.
+        values = np.frombuffer(_bytes(words)[: kind.itemsize], kind)[0].tolist()
         return reading.record.shown(values)
     # Behind the value of Pregel there may be a word that tells whether the vertex has halted.
     return _number(reading.numbers.state, words[0])
 
 
-def _signal(reading: Reading, word: int) -> float | int | None:
+def _signal(reading: Reading, words: list[int]) -> Any:
     """Return a combined signal; None if there was none."""
-    number = _number(reading.numbers.signal, word)
+    if reading.message is not None:
+        kind, record = reading.message
+        *values, is_present = np.frombuffer(_bytes(words), kind)[0].tolist()
+        return record.shown(values) if is_present else None
+    number = _number(reading.numbers.signal, words[0])
     nothing = silence_of(reading.combiner, reading.numbers.signal)
     if bits(number) == bits(nothing):
         return None
     return ~int(number) if reading.combiner == "and" else number
+
+
+def _bytes(words: list[int]) -> bytes:
+    return struct.pack(f"={len(words)}Q", *words)
 
 
 def _number(kind: str, word: int) -> float | int:

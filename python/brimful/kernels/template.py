@@ -6,6 +6,7 @@ import math
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from brimful.kernels.fields import fitting, loaded, made_of, stored
 from brimful.kernels.frame import Body, contributions
 from brimful.kernels.inference import Methods
 from brimful.kernels.numbers import Numbers, bits, silence_of
@@ -77,12 +78,6 @@ def signal_of(self, state, degree):
     return turned(signal_type(plain(value)))
 
 
-def fitting(value, least, greatest):
-    if value < least or value > greatest:
-        raise OverflowError
-    return value
-
-
 def made(value):
     return {made}
 
@@ -133,23 +128,12 @@ def _of_record(record: Record | None, kind: str) -> dict[str, str]:
             "is_new": _IS_NEW.format("old", "new"),
             "distance": f"distance_of_{kind}(new, old)",
         }
-    made, load, store = [], [], ["record = states[at]"]
-    for at, field in enumerate(record.fields):
-        number = {"float64": "float64", "int64": "int64", "bool": "boolean"}[field.kind]
-        value = f"{number}(value[{at}])"
-        if field.code == "f4":
-            value = f"float64(float32(value[{at}]))"
-        elif field.kind == "int64" and field.code != "i8":
-            value = f"fitting({value}, {field.least}, {field.greatest})"
-        made.append(value)
-        load.append(f'{number}(state["{field.name}"])')
-        store.append(f'record["{field.name}"] = new[{at}]')
     return {
-        "made": f"State({', '.join(made)})",
-        "load": f"State({', '.join(load)})",
-        "store": "\n    ".join(store),
+        "made": f"State({made_of(record)})",
+        "load": f"State({loaded(record, 'state')})",
+        "store": "\n    ".join(["record = states[at]", *stored(record, "new")]),
         "is_new": " or ".join(
-            _IS_NEW.format(f"old[{at}]", f"new[{at}]") for at in range(len(made))
+            _IS_NEW.format(f"old[{at}]", f"new[{at}]") for at in range(len(record.fields))
         ),
         # 0.0 lets `max` have two arguments in any case.
         "distance": "max(0.0, "
@@ -199,6 +183,7 @@ def body_of(methods: Methods, numbers: Numbers, change: Slot | None, *, threshol
         "threshold": threshold,
         "inf": math.inf,
         "uint64": nb.uint64,
+        "fitting": nb.njit(forceinline=True)(fitting),
     }
     words = 1 if record is None else record.padded().itemsize // 8
     has_padding = record is not None

@@ -21,8 +21,10 @@ from brimful.pregel.master import Master
 from brimful.pregel.part import ALONE, Part
 from brimful.pregel.program import Pregel
 from brimful.pregel.steps import PregelSteps, defines
+from brimful.pregel.structured import StructuredVertex
 from brimful.pregel.vertex import PregelVertex
 from brimful.program import Program, Vertex
+from brimful.record import message_record_of, record_of
 from brimful.wording import shortened
 
 
@@ -36,7 +38,8 @@ class PregelAdapter(Program):
     A state is `[value, is_halted, outbox, edges]`; edges are None as long as they are those of the
     graph. Without supersteps the number of calls follows, and then the memory of a vertex, if it
     has some. The state of a vertex that does not exist is None. The native side takes the edges of
-    kept vertices out of their states.
+    kept vertices out of their states. Values and messages with fields are lists there, which every
+    serializer preserves.
     """
 
     def __init__(
@@ -55,6 +58,8 @@ class PregelAdapter(Program):
                 and `mode` is "async".
         """
         self.program = program
+        #: The fields of values, and those of messages, if they have some.
+        self.record, self._message = record_of(program), message_record_of(program)
         self._is_async, self._keeps = mode != "sync", keeps
         #: The action of a call besides `compute` that raised an exception.
         self.failed: str | None = None
@@ -84,7 +89,10 @@ class PregelAdapter(Program):
 
     def initial_state(self, vertex: Vertex) -> list[Any]:
         """Return the state before the first superstep."""
-        return self.kept_state(self.program.initial_value(vertex), False)
+        value = self.program.initial_value(vertex)
+        if self.record is not None:
+            value = list(self.record.of(value, "initial_value"))
+        return self.kept_state(value, False)
 
     def kept_state(self, value: Any, is_halted: bool) -> list[Any]:
         """Return the state before the first superstep of a vertex that keeps its value."""
@@ -104,6 +112,9 @@ class PregelAdapter(Program):
 
     def _combined(self, left: Any, right: Any) -> Any:
         assert self._combine is not None
+        if self._message is not None:
+            made = self._message.made
+            return list(self._message.of(self._combine(made(left), made(right)), "combine"))
         combined = self._combine(left, right)
         # Messages may be None themselves.
         if combined is None and left is not None and right is not None:
@@ -117,6 +128,8 @@ class PregelAdapter(Program):
         """Resolve the requests for a vertex, and compute it."""
         state = vertex.state
         value, _, outbox, edges = (None, False, [], None) if state is None else state[:4]
+        if self.record is not None and state is not None:
+            value = self.record.made(value)
         edges = None if edges is None else pairs(edges)
         of_calls = 5 if self._is_async else 4
         memory = [] if state is None else state[of_calls:]
@@ -132,11 +145,20 @@ class PregelAdapter(Program):
                 if resolved is None:
                     return None
                 value, edges = resolved.value, resolved.edges
+                if self.record is not None:
+                    given = tuple(value) if isinstance(value, list) else value
+                    value = self.record.of(given, "resolve")
             if self._combine is not None and len(messages) > 1:
                 messages = [self._called("combine signals", reduce, self._combined, messages)]
         elif signals and isinstance(signals[0], _Several):
             messages = list(signals[0])
-        computed = PregelVertex(vertex, value, edges, self._shared)
+        if self._message is not None:
+            messages = [self._message.made(message) for message in messages]
+        if self.record is None and self._message is None:
+            computed = PregelVertex(vertex, value, edges, self._shared)
+        else:
+            records = self.record, self._message
+            computed = StructuredVertex(vertex, value, edges, self._shared, records)
         computed._memory = memory
         if self._is_async:
             # A vertex that a request creates has missed the first call.
@@ -154,7 +176,8 @@ class PregelAdapter(Program):
         elif new_edges is not None:
             # Lists, not tuples: every serializer preserves lists.
             own = [list(edge) for edge in new_edges]
-        new = [computed.value, computed._halted, computed._outbox, own]
+        new_value = computed.value if self.record is None else list(computed.value)
+        new = [new_value, computed._halted, computed._outbox, own]
         if self._is_async:
             new.append(computed.superstep + 1)
         return new + computed._memory

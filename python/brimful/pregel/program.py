@@ -46,6 +46,26 @@ class Pregel(ABC):
     >>> with bf.Graph.from_arrow(pa.table(arcs), weight="weight") as graph:
     ...     dict(bf.run(graph, Distances(), weighted=True))
     {1: 0.0, 2: 1.0, 3: 2.0}
+
+    Values and messages can have fields, compiled or not:
+
+    >>> import numpy as np
+    >>> class Weights(bf.Pregel):
+    ...     value_type = message_type = np.dtype([("total", "f8"), ("edges", "u4")])
+    ...     def initial_value(self, vertex):
+    ...         return 0.0, 0
+    ...     def combine(self, left, right):
+    ...         return left.total + right.total, left.edges + right.edges
+    ...     def compute(self, vertex, messages):
+    ...         for message in messages:
+    ...             vertex.value = message.total, message.edges
+    ...         if vertex.superstep == 0:
+    ...             for target, weight in vertex.edges:
+    ...                 vertex.send(target, (0 + weight, 1))
+    ...         vertex.vote_to_halt()
+    >>> with bf.Graph.from_arrow(pa.table(arcs), weight="weight") as graph:
+    ...     bf.run(graph, Weights(), weighted=True)[3]
+    Value(total=4.0, edges=2)
     """
 
     #: The aggregators by name.
@@ -53,6 +73,12 @@ class Pregel(ABC):
     #: True if vertices request changes of the graph, or send messages to vertices that do not
     #: exist, which `resolve` then creates. Messages are then combined at their target only.
     mutates: ClassVar[bool] = False
+    #: A structured type of NumPy, if a value has several fields. Methods then set a tuple of all
+    #: fields, and read a named tuple.
+    value_type: ClassVar[Any] = None
+    #: A structured type of NumPy, if a message has several fields. Methods then send and return a
+    #: tuple of all fields, and receive named tuples.
+    message_type: ClassVar[Any] = None
 
     @abstractmethod
     def initial_value(self, vertex: brimful.Vertex) -> Any:
@@ -113,7 +139,8 @@ class Pregel(ABC):
             right: A message.
 
         Returns:
-            The message that replaces both; their order is arbitrary.
+            The message that replaces both; their order is arbitrary, so that `combine` must be
+            commutative and associative.
 
         Raises:
             NotImplementedError: The class does not define the method.

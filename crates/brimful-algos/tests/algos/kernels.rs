@@ -4,6 +4,7 @@
 
 #![expect(unsafe_code, reason = "kernels get pointers")]
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brimful_algos::connected_components::propagation::ConnectedComponents;
@@ -15,8 +16,8 @@ use brimful_engine::vertex::kernel::{ABI_VERSION, AGGREGATES, Call, Context};
 use brimful_engine::vertex::program::BATCH;
 use brimful_engine::vertex::slot::{Slot, rule};
 use brimful_engine::{
-    Add, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape, Stats,
-    TraversalMode, Vertex, run,
+    Add, Combiner, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape,
+    Stats, TraversalMode, Vertex, run,
 };
 use brimful_graph::generate::Kind;
 use brimful_graph::read::shards::Geometry;
@@ -225,14 +226,14 @@ impl Shape for Distances {
 }
 
 /// [`ShortestPaths`] without signals along self-loops: there are fewer signals.
-struct LooplessPaths(ShortestPaths);
-impl Program for LooplessPaths {
+struct LooplessPaths<const ASYNCHRONOUS: bool>(ShortestPaths);
+impl<const ASYNCHRONOUS: bool> Program for LooplessPaths<ASYNCHRONOUS> {
     type State = f64;
     type Combiner = Min<f64>;
     type Aggregate = ();
     const MODE: Mode = Mode::Idempotent;
     const SELF_LOOPS: bool = false;
-    const ASYNCHRONOUS: bool = true;
+    const ASYNCHRONOUS: bool = ASYNCHRONOUS;
 
     fn initial(&self, vertex: Vertex, globals: &Globals<()>) -> f64 {
         self.0.initial(vertex, globals)
@@ -246,6 +247,85 @@ impl Program for LooplessPaths {
     fn collect(&self, vertex: Vertex, distance: f64, least: f64, globals: &Globals<()>) -> f64 {
         self.0.collect(vertex, distance, least, globals)
     }
+}
+
+/// [`shortest_paths`] with signals of two words, a mark and a length, which the kernel merges.
+unsafe extern "C" fn marked_paths(context: *mut Context) -> i32 {
+    /// Combines a signal after an edge of `weight` into a sum.
+    unsafe fn meet(sum: *mut [u64; 2], [mark, length]: [u64; 2], weight: f64) {
+        // SAFETY: the caller passes a valid sum.
+        let sum = unsafe { &mut *sum };
+        let length = f64::from_bits(length) + weight;
+        if mark == 1 && (sum[0] == 0 || length < f64::from_bits(sum[1])) {
+            *sum = [1, length.to_bits()];
+        }
+    }
+
+    // SAFETY: the interface, with two words for each signal and sum.
+    unsafe {
+        let context = &mut *context;
+        let (sums, sent) =
+            (context.sums.cast::<[u64; 2]>(), context.source_signals.cast::<[u64; 2]>());
+        let source = parameter(context, 0) as u64;
+        for at in 0..context.count as usize {
+            if context.call == Call::Merge as u32 {
+                MERGED.fetch_add(1, Ordering::Relaxed);
+                meet(sums.add(at), *sent.add(at), 0.0);
+                continue;
+            }
+            if context.call == Call::Edges as u32 {
+                let weight = if context.weights.is_null() { 1.0 } else { *context.weights.add(at) };
+                let signal = *sent.add(*context.sources.add(at) as usize);
+                meet(sums.add(*context.targets.add(at) as usize), signal, weight);
+                continue;
+            }
+            let state = &mut *context.states.cast::<f64>().add(at);
+            let is_reached = if context.call == Call::Initial as u32 {
+                let is_source = (*context.vertices.add(at)).id == source;
+                *state = if is_source { 0.0 } else { f64::INFINITY };
+                is_source
+            } else {
+                let [mark, length] = *sums.add(at);
+                let is_shorter = mark == 1 && f64::from_bits(length) < *state;
+                *state = if is_shorter { f64::from_bits(length) } else { *state };
+                is_shorter
+            };
+            context.score += f64::from(u8::from(is_reached));
+            let signal = if is_reached { [1, state.to_bits()] } else { [0; 2] };
+            *context.signals.cast::<[u64; 2]>().add(at) = signal;
+        }
+    }
+    0
+}
+
+/// Sums that [`marked_paths`] merged.
+static MERGED: AtomicU64 = AtomicU64::new(0);
+
+#[derive(Debug)]
+struct Marked;
+impl Combiner for Marked {
+    type Signal = [u64; 2];
+    type Sum = [u64; 2];
+    const IDEMPOTENT: bool = false;
+    const IDENTITY: [u64; 2] = [0; 2];
+    const SILENCE: [u64; 2] = [0; 2];
+
+    fn combine(_: [u64; 2], _: [u64; 2]) -> [u64; 2] {
+        unreachable!("the kernel combines")
+    }
+    fn merge(_: [u64; 2], _: [u64; 2]) -> [u64; 2] {
+        unreachable!("the kernel merges")
+    }
+}
+
+#[derive(Debug)]
+struct MarkedDistances;
+impl Shape for MarkedDistances {
+    type State = f64;
+    type Combiner = Marked;
+    const MODE: Mode = Mode::Delta;
+    const SELF_LOOPS: bool = false;
+    const MERGES: bool = true;
 }
 
 /// Components by the least offset of an external id, edges read in both directions.
@@ -338,13 +418,17 @@ fn kernels_give_the_bits_of_the_same_programs_in_rust() {
         for weighted in [false, true] {
             compare(&rust, &ranks, graph, weighted);
             let distances = program::<Distances>(shortest_paths, &[source as f64]);
-            let loopless = LooplessPaths(ShortestPaths { sources: source.into() });
+            let loopless = LooplessPaths::<true>(ShortestPaths { sources: source.into() });
             compare(&loopless, &distances, graph, weighted);
+            let marked = program::<MarkedDistances>(marked_paths, &[source as f64]);
+            let synchronous = LooplessPaths::<false>(loopless.0);
+            compare(&synchronous, &marked, graph, weighted);
             compare(&rounds, &increments, graph, weighted);
         }
         let labels = program::<Labels>(components, &[]).over(&[Index::In, Index::Reverse]);
         compare(&ConnectedComponents::<u64>::new(), &labels, graph, false);
     });
+    assert!(MERGED.load(Ordering::Relaxed) > 0);
 }
 
 /// [`shortest_paths`], but it fails with status -3, at the last item, in a call `parameters[1]` for
@@ -382,7 +466,7 @@ fn a_status_ends_the_run_with_an_error_that_names_it() {
             has,
             match call {
                 Call::Initial => Some((false, false)),
-                Call::Edges => None,
+                Call::Edges | Call::Merge => None,
                 Call::Round | Call::Collect => Some((true, true)),
             }
         );

@@ -62,7 +62,7 @@ impl<P: Program> ShardRun<'_, P> {
             context.schedule.intervals,
             |interval, buffers: &mut CollectBuffers<P>| {
                 if P::MODE == Mode::Full || spilled.has(interval) {
-                    let sums = spilled.take::<P::Combiner>(interval, &context.free)?;
+                    let sums = spilled.take(interval, &context.free, context.program)?;
                     let partial = collector.interval(interval, Turn::Collect(&sums), buffers);
                     context.free.give_back(sums);
                     return partial;

@@ -230,7 +230,7 @@ impl<S: Copy + Send> Sparse<S> {
             for target_sums in std::mem::take(&mut windows) {
                 for (target, sum) in target_sums {
                     let total = buffers.sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
-                    *total = P::Combiner::merge(*total, sum);
+                    combine.program.merge(std::slice::from_mut(total), &[sum])?;
                 }
             }
             buffers.sums.drain_into::<P::Combiner>(&mut windows);

@@ -12,6 +12,7 @@ use bytemuck::Pod;
 use crate::error::Result;
 use crate::traverse::schedule::Schedule;
 use crate::vertex::combiner::Combiner;
+use crate::vertex::program::{Program, SumOf};
 
 /// Unused buffers of sums, each for the 2^`interval_bits` targets of an interval.
 pub(crate) struct FreeSums<S> {
@@ -107,14 +108,15 @@ impl SpilledSums {
     }
 
     /// Takes the sums of an interval, merged over its turns in order.
-    pub(crate) fn take<C: Combiner>(
+    pub(crate) fn take<P: Program>(
         &self,
         interval: usize,
-        free: &FreeSums<C::Sum>,
-    ) -> Result<HugeArray<C::Sum>> {
-        let mut total = free.take::<C>();
+        free: &FreeSums<SumOf<P>>,
+        program: &P,
+    ) -> Result<HugeArray<SumOf<P>>> {
+        let mut total = free.take::<P::Combiner>();
         for slot in self.slots(interval) {
-            let mut sums = free.take::<C>();
+            let mut sums = free.take::<P::Combiner>();
             if self.is_spilled[slot].swap(false, Ordering::Relaxed) {
                 let offset = (slot * size_of_val(&*sums)) as u64;
                 self.file.read_exact_at(bytemuck::cast_slice_mut(&mut sums), offset)?;
@@ -122,7 +124,7 @@ impl SpilledSums {
             if slot == self.first_slot[interval] {
                 std::mem::swap(&mut total, &mut sums);
             } else {
-                merge::<C>(&mut total, &sums);
+                program.merge(&mut total, &sums)?;
             }
             free.give_back(sums);
         }
@@ -131,12 +133,5 @@ impl SpilledSums {
 
     fn slots(&self, interval: usize) -> std::ops::Range<usize> {
         self.first_slot[interval]..self.first_slot[interval + 1]
-    }
-}
-
-/// Adds the sums of later sources to those of earlier ones.
-pub(crate) fn merge<C: Combiner>(earlier: &mut [C::Sum], later: &[C::Sum]) {
-    for (earlier, later) in earlier.iter_mut().zip(later) {
-        *earlier = C::merge(*earlier, *later);
     }
 }

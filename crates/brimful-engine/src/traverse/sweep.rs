@@ -26,7 +26,7 @@ use crate::result::stats::Swept;
 use crate::traverse::frontier::{entries, is_any_marked};
 use crate::traverse::residency::{Announced, Feed, PinnedIndex};
 use crate::traverse::schedule::{Item, Schedule, ScheduleBlock, SegmentRef};
-use crate::traverse::sums::{FreeSums, SpilledSums, merge};
+use crate::traverse::sums::{FreeSums, SpilledSums};
 use crate::vertex::program::{Program, SignalOf, SumOf};
 pub(crate) use combine::Sources;
 
@@ -350,7 +350,7 @@ impl<P: Program> Worker<'_, P> {
             if item.turn == 0 {
                 total.sums = std::mem::take(&mut sums);
             } else {
-                merge::<P::Combiner>(&mut total.sums, &sums);
+                self.sweep.program.merge(&mut total.sums, &sums)?;
             }
             if item.turn + 1 < item.turns {
                 total.turn += 1;

@@ -18,17 +18,18 @@ pub use self::abi::{ABI_VERSION, AGGREGATES, Call, Context, Kernel, NO_SIGNAL};
 use crate::error::{Error, Received, Result};
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::combiner::Combiner;
-use crate::vertex::program::{Batched, Edges, Vertices};
+use crate::vertex::program::{BATCH, Batched, Edges, Vertices};
 use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
 use crate::vertex::slot::{Slot, rule};
 use crate::vertex::turn::Turn;
 
-/// The compile-time properties of a kernel. Signals and sums have 8 bytes, states a multiple of 8.
+/// The compile-time properties of a kernel. Signals, sums and states have multiples of 8 bytes.
 pub trait Shape: Send + Sync + 'static {
     /// The value that a vertex owns, of a multiple of 8 bytes: numbers of 64 bits, and arrays and
     /// structures of them.
     type State: Pod + Send + Sync;
-    /// The combiner, with signals and sums of 64 bits. The kernel must combine in the same way.
+    /// The combiner, with signals and sums of numbers of 64 bits. The kernel must combine in the
+    /// same way.
     type Combiner: Combiner;
     /// How signals relate to states.
     const MODE: Mode;
@@ -40,6 +41,8 @@ pub trait Shape: Send + Sync + 'static {
     const SELF_LOOPS: bool = true;
     /// See [`Program::KEEPS_SILENCE`]; about [`Shape::along`].
     const KEEPS_SILENCE: bool = false;
+    /// True if the kernel merges sums, so that its combiner needs no merge.
+    const MERGES: bool = false;
 
     /// `signal` after passing an edge, for programs with [`KernelProgram::with_along`].
     #[inline]
@@ -98,6 +101,9 @@ pub trait Master: Debug + Send + Sync {
     fn restore(&self, saved: &str) -> Result<()>;
 }
 
+/// The aggregate in calls that see none.
+static NO_AGGREGATE: [Slot; AGGREGATES] = [Slot::NOTHING; AGGREGATES];
+
 /// A program with one kernel for all functions. Its aggregate is [`AGGREGATES`] values.
 #[derive(Debug, Clone)]
 pub struct KernelProgram<S> {
@@ -127,15 +133,13 @@ impl<S: Shape> KernelProgram<S> {
     #[expect(unsafe_code, reason = "nobody but the caller can vouch for the kernel")]
     pub unsafe fn new(kernel: Kernel, abi_version: u32, parameters: Vec<f64>) -> Result<Self> {
         const {
-            assert!(size_of::<<S::Combiner as Combiner>::Signal>() == 8, "a signal has 8 bytes");
-            assert!(size_of::<<S::Combiner as Combiner>::Sum>() == 8, "a sum has 8 bytes");
             assert!(
                 align_of::<<S::Combiner as Combiner>::Signal>() == 8,
-                "a signal is a number of 64 bits"
+                "a signal is made of numbers of 64 bits"
             );
             assert!(
                 align_of::<<S::Combiner as Combiner>::Sum>() == 8,
-                "a sum is a number of 64 bits"
+                "a sum is made of numbers of 64 bits"
             );
             assert!(align_of::<S::State>() == 8, "a state is made of numbers of 64 bits");
         }
@@ -228,9 +232,10 @@ impl<S: Shape> KernelProgram<S> {
         if self.master.is_none() || vertices.aggregate[0].float() > 0.0 {
             return Ok(());
         }
-        let silence: u64 = bytemuck::cast(S::Combiner::SILENCE);
+        let silence = S::Combiner::SILENCE;
         for (vertex, signal) in vertices.vertices.iter().zip(&*vertices.signals) {
-            if bytemuck::cast::<_, u64>(*signal) != silence && !self.has_no_edges(vertex.id)? {
+            let is_silent = bytemuck::bytes_of(signal) == bytemuck::bytes_of(&silence);
+            if !is_silent && !self.has_no_edges(vertex.id)? {
                 let one = Slot { rule: rule::SUM_FLOAT, value: 1.0_f64.to_bits() };
                 vertices.aggregate[0] = vertices.aggregate[0].merge(one);
                 break;
@@ -258,7 +263,8 @@ impl<S: Shape> KernelProgram<S> {
             failed: u64::MAX,
             parameters: self.parameters.as_ptr(),
             parameter_count: self.parameters.len() as u64,
-            silence: bytemuck::cast(S::Combiner::SILENCE),
+            silence: words_of(S::Combiner::SILENCE)[0],
+            aggregate: NO_AGGREGATE.as_ptr(),
             ..Context::zeroed()
         }
     }
@@ -348,6 +354,11 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
     }
 }
 
+/// The words of a value, which consists of numbers of 64 bits.
+fn words_of<T: Pod>(value: T) -> Vec<u64> {
+    bytemuck::pod_collect_to_vec(&[value])
+}
+
 /// The error of a kernel, with the arguments that it received for the vertex at a position of its
 /// batch.
 fn with_received<S: Shape>(
@@ -359,12 +370,12 @@ fn with_received<S: Shape>(
         && let Some((vertex, state)) = vertices.vertices.get(at).zip(vertices.states.get(at))
     {
         let sum = match vertices.turn {
-            Turn::Collect(sums) => sums.get(at).map(|sum| bytemuck::cast(*sum)),
+            Turn::Collect(sums) => sums.get(at).map(|sum| words_of(*sum)),
             Turn::First | Turn::Round => None,
         };
         let state = match vertices.turn {
             Turn::First => None,
-            Turn::Round | Turn::Collect(_) => Some(bytemuck::pod_collect_to_vec(&[*state])),
+            Turn::Round | Turn::Collect(_) => Some(words_of(*state)),
         };
         *received = Some(Box::new(Received {
             degree: vertex.degree,
@@ -420,6 +431,26 @@ impl<S: Shape> Program for KernelProgram<S> {
     #[inline]
     fn along(&self, signal: SignalOf<Self>, weight: f64) -> SignalOf<Self> {
         S::along(self.along.unwrap_or(Along::Unchanged), signal, weight)
+    }
+
+    fn merge(&self, earlier: &mut [SumOf<Self>], later: &[SumOf<Self>]) -> Result<()> {
+        if !S::MERGES {
+            for (earlier, later) in earlier.iter_mut().zip(later) {
+                *earlier = S::Combiner::merge(*earlier, *later);
+            }
+            return Ok(());
+        }
+        let count = earlier.len().min(later.len());
+        for first in (0..count).step_by(BATCH) {
+            let range = first..count.min(first + BATCH);
+            let mut context = Context {
+                source_signals: later[range.clone()].as_ptr().cast(),
+                sums: earlier[range.clone()].as_mut_ptr().cast(),
+                ..self.context(Call::Merge, range.len())
+            };
+            self.call(Call::Merge, &mut context, |_| None)?;
+        }
+        Ok(())
     }
 
     fn another_round(&self, globals: &Globals<Self::Aggregate>) -> bool {

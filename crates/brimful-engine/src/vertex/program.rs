@@ -274,6 +274,17 @@ pub trait Program: Sync {
         false
     }
 
+    /// Merges sums of later sources into those of earlier ones, target by target.
+    ///
+    /// # Errors
+    /// Any error that must end the run.
+    fn merge(&self, earlier: &mut [SumOf<Self>], later: &[SumOf<Self>]) -> Result<()> {
+        for (earlier, later) in earlier.iter_mut().zip(later) {
+            *earlier = Self::Combiner::merge(*earlier, *later);
+        }
+        Ok(())
+    }
+
     /// True if no vertex acted in the last superstep. The run then ends as it was before this
     /// superstep, which does not count.
     fn was_idle(&self, globals: &Globals<Self::Aggregate>) -> bool {

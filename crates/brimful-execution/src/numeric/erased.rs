@@ -7,7 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use brimful_engine::vertex::batch::process_vertices;
-use brimful_engine::vertex::program::{BATCH, Batched};
+use brimful_engine::vertex::program::{BATCH, Batched, Edges};
 use brimful_engine::{
     Aggregate, Combiner, Globals, Isolated, Mode, Program, SignalOf, SumOf, Thresholds, Turn,
     Vertex,
@@ -120,8 +120,14 @@ pub(super) trait Erased: Send + Sync {
     /// Computes the state with which a vertex begins another round; true if it is due to signal.
     fn begin_round(&self, vertex: Vertex, state: &mut [u64]) -> Result<bool, Failure>;
     /// Computes the signal along an edge; false for silence.
-    fn signal(&self, vertex: Vertex, state: &[u64], weight: f64, sum: &mut [u64]) -> bool;
-    fn combine(&self, waiting: &mut [u64], sum: &[u64]);
+    fn signal(
+        &self,
+        vertex: Vertex,
+        state: &[u64],
+        weight: f64,
+        sum: &mut [u64],
+    ) -> Result<bool, Failure>;
+    fn combine(&self, waiting: &mut [u64], sum: &[u64]) -> Result<(), Failure>;
     fn signalled(&self, state: &mut [u64]);
     /// Computes the state after a collect, of no signals if there is no sum; true if its score
     /// exceeds `threshold`.
@@ -386,7 +392,13 @@ impl<P: Program> Erased for Typed<'_, P> {
         Ok(self.begin(vertex, first, state))
     }
 
-    fn signal(&self, vertex: Vertex, state: &[u64], weight: f64, sum: &mut [u64]) -> bool {
+    fn signal(
+        &self,
+        vertex: Vertex,
+        state: &[u64],
+        weight: f64,
+        sum: &mut [u64],
+    ) -> Result<bool, Failure> {
         let (said, is_silent): (SignalOf<P>, _) = match self.program.batched() {
             Some(_) => {
                 let said = get(&state[Self::STATE_WORDS..]);
@@ -400,16 +412,30 @@ impl<P: Program> Erased for Typed<'_, P> {
             }
         };
         if is_silent {
-            return false;
+            return Ok(false);
         }
-        let signal = self.program.along(said, weight);
-        put(sum, &P::Combiner::combine(P::Combiner::IDENTITY, signal));
-        true
+        let mut sums = [P::Combiner::IDENTITY];
+        match self.program.batched().filter(|batched| batched.takes_edges()) {
+            Some(batched) => batched.edges(Edges {
+                sources: &[0],
+                targets: &[0],
+                weights: Some(&[weight]),
+                first_source: vertex.id,
+                first_target: 0,
+                signals: &[said],
+                sums: &mut sums,
+            })?,
+            None => sums[0] = P::Combiner::combine(sums[0], self.program.along(said, weight)),
+        }
+        put(sum, &sums[0]);
+        Ok(true)
     }
 
-    fn combine(&self, waiting: &mut [u64], sum: &[u64]) {
-        let merged = P::Combiner::merge(get(waiting), get(sum));
-        put(waiting, &merged);
+    fn combine(&self, waiting: &mut [u64], sum: &[u64]) -> Result<(), Failure> {
+        let mut merged = [get(waiting)];
+        self.program.merge(&mut merged, &[get(sum)])?;
+        put(waiting, &merged[0]);
+        Ok(())
     }
 
     fn signalled(&self, state: &mut [u64]) {

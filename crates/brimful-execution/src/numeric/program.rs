@@ -68,11 +68,15 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
 
     /// The signal along an edge of this weight; `None` for silence.
     #[inline]
-    fn signal_along(&self, source: &VertexOf<Self>, weight: f64) -> Option<SignalWords<M>> {
+    fn signal_along(
+        &self,
+        source: &VertexOf<Self>,
+        weight: f64,
+    ) -> Result<Option<SignalWords<M>>, Failure> {
         let own = self.vertex(*source.id(), source.state.strength());
         let mut sum = [0; M];
-        let speaks = self.program.signal(own, source.state.state(), weight, &mut sum);
-        speaks.then_some(SignalWords(sum))
+        let speaks = self.program.signal(own, source.state.state(), weight, &mut sum)?;
+        Ok(speaks.then_some(SignalWords(sum)))
     }
 
     /// Sets the directions that the coming superstep walks.
@@ -130,8 +134,7 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
     }
 
     fn combine(&self, waiting: &mut SignalWords<M>, signal: SignalWords<M>) -> Result<(), Failure> {
-        self.program.combine(&mut waiting.0, &signal.0);
-        Ok(())
+        self.program.combine(&mut waiting.0, &signal.0)
     }
 
     fn initial(&self, _: &u64, _: &Edges<u64, E>) -> Result<StateWords<S>, Failure> {
@@ -149,7 +152,7 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         edge: Edge<'_, u64, E>,
     ) -> Result<Option<SignalWords<M>>, Failure> {
         let is_walked = self.is_walked(source, edge);
-        Ok(if is_walked { self.signal_along(source, edge.data.weight()) } else { None })
+        if is_walked { self.signal_along(source, edge.data.weight()) } else { Ok(None) }
     }
 
     #[inline]
@@ -164,7 +167,10 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
             if !self.is_walked(source, edge) {
                 continue;
             }
-            let signal = same.unwrap_or_else(|| self.signal_along(source, edge.data.weight()));
+            let signal = match same {
+                Some(signal) => signal,
+                None => self.signal_along(source, edge.data.weight())?,
+            };
             if !self.is_weighted {
                 same = Some(signal);
             }

@@ -13,9 +13,11 @@ use brimful::graph::Graph;
 use super::shapes::State;
 
 /// Checks that vertices without edges have first states: the run never asks for them.
+/// `signal_words` is the number of words of a signal.
 pub(super) fn check_isolated<const WORDS: usize>(
     kernel: Kernel,
     parameters: &[f64],
+    signal_words: usize,
     graph: &Graph,
 ) -> std::result::Result<(), Error> {
     let offsets = graph.id_offsets()?;
@@ -25,8 +27,8 @@ pub(super) fn check_isolated<const WORDS: usize>(
         attributes.read_external(graph, Some(offsets), &range)?;
         let vertices: Vec<Vertex> =
             (0..range.len()).map(|at| attributes.vertex(range.start, at)).collect();
-        if let Err((status, failed)) = set_first_states(kernel, parameters, &vertices, &mut states)
-        {
+        let done = set_first_states(kernel, parameters, signal_words, &vertices, &mut states);
+        if let Err((status, failed)) = done {
             let received = Received {
                 degree: 0,
                 superstep: 0,
@@ -47,11 +49,12 @@ pub(super) fn check_isolated<const WORDS: usize>(
 pub(super) fn initial_state<const WORDS: usize>(
     kernel: Kernel,
     parameters: &[f64],
+    signal_words: usize,
     place: u64,
 ) -> State<WORDS> {
     let vertex = Vertex { id: 0, degree: 0, strength: 0.0, external: place };
     let mut states = [[0; WORDS]];
-    let done = set_first_states(kernel, parameters, &[vertex], &mut states);
+    let done = set_first_states(kernel, parameters, signal_words, &[vertex], &mut states);
     debug_assert!(done.is_ok(), "the same call succeeded before");
     states[0]
 }
@@ -62,13 +65,14 @@ pub(super) fn initial_state<const WORDS: usize>(
 fn set_first_states<const WORDS: usize>(
     kernel: Kernel,
     parameters: &[f64],
+    signal_words: usize,
     vertices: &[Vertex],
     states: &mut [State<WORDS>],
 ) -> std::result::Result<(), (i32, u64)> {
     let (mut from, mut is_silent) = (0, false);
     loop {
         let (remaining, states) = (&vertices[from..], &mut states[from..vertices.len()]);
-        let mut signals = vec![0_u64; remaining.len()];
+        let mut signals = vec![0_u64; remaining.len() * signal_words];
         let (mut partial, aggregate) = ([Slot::NOTHING; AGGREGATES], [Slot::NOTHING; AGGREGATES]);
         let mut context = Context {
             abi_version: ABI_VERSION,

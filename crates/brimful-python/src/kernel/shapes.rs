@@ -1,7 +1,8 @@
 //! The shapes of programs in Python, which give the engine their types.
 //!
-//! A signal is one number of 64 bits, and a state an array of such words. Frequent changes along
-//! edges are part of a shape, so that the compiler sees them in the loop over edges.
+//! A signal is one number of 64 bits, or several words that the kernel combines; a state is an
+//! array of such words. Frequent changes along edges are part of a shape, so that the compiler sees
+//! them in the loop over edges.
 
 use brimful::engine::{Along, Combiner, Max, Min, Mode, Or, Shape};
 
@@ -132,4 +133,37 @@ idempotent! {
     LeastInteger: Min<i64>, unchanged;
     GreatestInteger: Max<i64>, unchanged;
     Union: Or, unchanged;
+}
+
+/// Messages of several words, which the kernel combines. A message is never all zeros.
+pub(super) struct Messages<const SIGNAL: usize>;
+
+impl<const SIGNAL: usize> Combiner for Messages<SIGNAL> {
+    type Signal = State<SIGNAL>;
+    type Sum = State<SIGNAL>;
+    const IDEMPOTENT: bool = false;
+    const IDENTITY: State<SIGNAL> = [0; SIGNAL];
+    const SILENCE: State<SIGNAL> = [0; SIGNAL];
+
+    fn combine(_: State<SIGNAL>, _: State<SIGNAL>) -> State<SIGNAL> {
+        unreachable!("the kernel combines these signals")
+    }
+
+    fn merge(_: State<SIGNAL>, _: State<SIGNAL>) -> State<SIGNAL> {
+        unreachable!("the kernel merges these signals")
+    }
+}
+
+/// Messages of `SIGNAL` words, each of which is received once.
+pub(super) struct Structured<const FULL: bool, const WORDS: usize, const SIGNAL: usize>;
+
+impl<const FULL: bool, const WORDS: usize, const SIGNAL: usize> Shape
+    for Structured<FULL, WORDS, SIGNAL>
+{
+    type State = State<WORDS>;
+    type Combiner = Messages<SIGNAL>;
+    // In the mode delta, only vertices with messages collect.
+    const MODE: Mode = if FULL { Mode::Full } else { Mode::Delta };
+    const NEEDS_EXTERNAL: bool = !FULL;
+    const MERGES: bool = true;
 }

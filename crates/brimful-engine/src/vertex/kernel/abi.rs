@@ -9,7 +9,7 @@ use crate::vertex::slot::Slot;
 
 /// The version of [`Context`], [`Vertex`] and [`Call`]. Any change to them or their meaning raises
 /// it.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// The status of a kernel that cannot compute the signal of a vertex. It acts again, without a
 /// signal, if the vertex has no edges for it.
@@ -30,6 +30,8 @@ pub enum Call {
     Edges = 2,
     /// Collect sums into states.
     Collect = 3,
+    /// Merge sums of later sources into those of earlier ones.
+    Merge = 4,
 }
 
 impl Call {
@@ -39,6 +41,7 @@ impl Call {
             Self::Round => "the states of a round",
             Self::Edges => "signals along edges",
             Self::Collect => "collecting",
+            Self::Merge => "merging sums",
         }
     }
 }
@@ -137,10 +140,11 @@ mod tests {
             (200, 32, 16),
             "a size has changed: raise ABI_VERSION"
         );
-        assert_eq!(ABI_VERSION, 3, "write version {ABI_VERSION} into docs/kernel-abi.md");
+        assert_eq!(ABI_VERSION, 4, "write version {ABI_VERSION} into docs/kernel-abi.md");
         assert_eq!(
-            [Call::Initial, Call::Round, Call::Edges, Call::Collect].map(|call| call as u32),
-            [0, 1, 2, 3]
+            [Call::Initial, Call::Round, Call::Edges, Call::Collect, Call::Merge]
+                .map(|call| call as u32),
+            [0, 1, 2, 3, 4]
         );
     }
 }
