@@ -157,6 +157,17 @@ def test_the_letters_of_an_id_are_no_ids() -> None:
                     call(ids)
 
 
+def test_what_is_no_sequence_of_ids_is_named(ring: bf.Graph) -> None:
+    for wrong, says in (
+        (5, "must be a sequence of ids, not 5"),
+        (["a", 1], "must be all 64-bit integers or all strings; found str and int"),
+        (bf.pagerank(ring), "not a table of the columns vertex, pagerank; pass one of them"),
+    ):
+        for call in (ring.neighbors_many, ring.degrees_many, ring.subgraph):
+            with pytest.raises(bf.UsageError, match=says):
+                call(wrong)
+
+
 def test_what_is_not_there(ring: bf.Graph) -> None:
     for vertex in (4, -1, "0", None, 1.5, 2**70):
         assert not ring.has_edge(vertex, 0) and not ring.has_edge(0, vertex)

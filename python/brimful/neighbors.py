@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from brimful.errors import NotFoundError, UsageError
@@ -279,9 +280,20 @@ def id_array(vertices: Any) -> Any:
     if isinstance(vertices, (str, bytes)):
         # Its letters would be the ids.
         raise UsageError(f"vertices must be a sequence of ids, not the text {shortened(vertices)}")
+    is_stream = hasattr(vertices, "__arrow_c_stream__")
+    if not is_stream and not hasattr(vertices, "__len__") and not isinstance(vertices, Iterable):
+        raise UsageError(f"vertices must be a sequence of ids, not {shortened(vertices)}")
+    given: Any = ()
     try:
-        if hasattr(vertices, "__arrow_c_stream__"):
-            return pa.chunked_array(vertices).combine_chunks()
+        if is_stream:
+            array = pa.chunked_array(vertices).combine_chunks()
+            if pa.types.is_struct(array.type):
+                columns = ", ".join(field.name for field in array.type)
+                raise UsageError(
+                    f"vertices must be a sequence of ids, not a table of the columns {columns}; "
+                    "pass one of them"
+                )
+            return array
         given = vertices if hasattr(vertices, "__len__") else list(vertices)
         if any(isinstance(one, (tuple, frozenset)) for one in given):
             return pa.array([text_id(one) for one in given], pa.string())
@@ -291,8 +303,11 @@ def id_array(vertices: Any) -> Any:
             # By default Arrow converts integers to signed ones.
             return pa.array(given, pa.uint64())
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        reason = " ".join(str(error).split())
-        raise UsageError(f"vertices must be all 64-bit integers or all strings: {reason}") from None
+        if isinstance(error, UsageError):
+            raise
+        kinds = dict.fromkeys(type(one).__name__ for one in given)
+        found = f"found {' and '.join(kinds)}" if len(kinds) > 1 else " ".join(str(error).split())
+        raise UsageError(f"vertices must be all 64-bit integers or all strings; {found}") from None
 
 
 def _many(vertices: object) -> memoryview | list[str]:
