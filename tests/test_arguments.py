@@ -556,3 +556,16 @@ def test_run_takes_graph_and_algorithm_in_either_order(tmp_path: Path) -> None:
     words = ("--top", 2, "--quiet")
     assert succeed("run", edges, "pagerank", *words) == succeed("run", "pagerank", edges, *words)
     assert "there is no algorithm" in refuse(USAGE, "run", edges, "pagerang")
+
+
+def test_an_empty_path_is_refused(tmp_path: Path) -> None:
+    for call in (
+        lambda: bf.Bag(""),
+        lambda: bf.SavedResult(""),
+        lambda: bf.Graph.open(""),
+    ):
+        with pytest.raises(bf.UsageError, match="must be a path, not an empty text"):
+            call()
+    edges = write_edges(tmp_path / "e.txt", [(1, 2)])
+    assert "'' does not exist" in refuse(INPUT, "import", "", tmp_path / "g.brimful")
+    assert "and '' ends in none" in refuse(USAGE, "run", "pagerank", edges, "-o", "", "--quiet")

@@ -26,6 +26,7 @@ QUICK = {"AWS_EC2_METADATA_DISABLED": "true", "AWS_MAX_ATTEMPTS": "1"}
             "https://h/x?X-Amz-Signature=abc&Expires=9",
             "https://h/x?X-Amz-Signature=***&Expires=***",
         ),
+        ("orientdb://USER:PASSWORD@HOST:PORT/DATABASE/CLASS", None),
         ("abfs://folder@account.dfs.core.windows.net/x", None),
         ("gs://anonymous@bucket/x", None),
         ("file:/tmp/x?a=b", None),

@@ -246,7 +246,8 @@ def result_format(path: str) -> ResultFormat:
     suffix = os.path.splitext(path.lower())[1]
     if suffix not in RESULT_SUFFIXES:
         raise UsageError(
-            f"a result is written as .parquet, .csv or .arrow, and {path} ends in none of them"
+            "a result is written as .parquet, .csv or .arrow, and "
+            f"{path or repr(path)} ends in none of them"
             f"{did_you_mean(suffix, RESULT_SUFFIXES)}"
         )
     return RESULT_SUFFIXES[suffix]

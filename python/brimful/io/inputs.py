@@ -71,7 +71,7 @@ def check_input_file(path: str) -> None:
         )
         raise InputError(f"{path} is a directory; {remedy}")
     if not os.path.exists(path):
-        raise InputError(f"{path} does not exist; check the path")
+        raise InputError(f"{path or repr(path)} does not exist; check the path")
 
 
 def shared_format(paths: Sequence[str], options: ImportOptions) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 #: The replacement of a secret.
 MASK = "***"
 
+#: The text before an `@` in the form of a URL, which is no secret.
+_FORM = "USER:PASSWORD"
 #: Options of pyarrow's file systems that hold no secret; messages show them to tell URLs apart.
 _HARMLESS = frozenset(
     {
@@ -56,7 +58,8 @@ def _masked(match: re.Match[str]) -> str:
     user, rest = _split_user(match["scheme"], match["rest"])
     path, question, query = rest.partition("?")
     options = "&".join(_option(option) for option in query.split("&"))
-    return f"{match['scheme']}{MASK + '@' if user else ''}{path}{question}{options}"
+    shown = user if user == _FORM else MASK
+    return f"{match['scheme']}{shown + '@' if user else ''}{path}{question}{options}"
 
 
 def _option(option: str) -> str:

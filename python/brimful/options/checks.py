@@ -160,9 +160,10 @@ def given_path(value: object, name: str = "path") -> str:
     """
     if isinstance(value, (str, os.PathLike)):
         string = os.fspath(value)
-        if isinstance(string, str) and "\0" not in string:
+        if isinstance(string, str) and "\0" not in string and string:
             return string
-    raise UsageError(f"{name} must be a path, not {shortened(value)}")
+    shown = "an empty text" if value == "" else shortened(value)
+    raise UsageError(f"{name} must be a path, not {shown}")
 
 
 def column_names(names: Any, name: str = "columns") -> list[str] | None:

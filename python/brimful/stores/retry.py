@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -72,5 +73,6 @@ def retry_seconds(opening: Opening) -> float:
 
 
 def _first_line(error: BaseException) -> str:
-    lines = str(error).splitlines()
-    return lines[0][:200] if lines else type(error).__name__
+    """Return the reason, without the settings and the topology that pymongo adds."""
+    reason = re.split(r" \(configured timeouts|, Timeout: |\n", str(error))[0]
+    return reason[:200] or type(error).__name__
