@@ -295,19 +295,27 @@ def id_array(vertices: Any) -> Any:
                 )
             return array
         given = vertices if hasattr(vertices, "__len__") else list(vertices)
-        if any(isinstance(one, (tuple, frozenset)) for one in given):
-            return pa.array([text_id(one) for one in given], pa.string())
         try:
-            return pa.array(given)
+            array = pa.array(given)
         except OverflowError:
             # By default Arrow converts integers to signed ones.
             return pa.array(given, pa.uint64())
+        return _named(given) if pa.types.is_list(array.type) else array
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, UsageError):
             raise
+        if any(isinstance(one, (tuple, frozenset)) for one in given):
+            return _named(given)
         kinds = dict.fromkeys(type(one).__name__ for one in given)
         found = f"found {' and '.join(kinds)}" if len(kinds) > 1 else " ".join(str(error).split())
         raise UsageError(f"vertices must be all 64-bit integers or all strings; {found}") from None
+
+
+def _named(vertices: Any) -> Any:
+    """Return an Arrow array of the names of vertices, some of which are tuples or frozensets."""
+    import pyarrow as pa
+
+    return pa.array(map(text_id, vertices), pa.string())
 
 
 def _many(vertices: object) -> memoryview | list[str]:
