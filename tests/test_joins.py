@@ -130,8 +130,8 @@ def test_what_cannot_be_joined_is_refused(degrees: bf.Result, tmp_path: Path) ->
 
     refused(pa.table({"vertex": [1]}), "the table has no column id .found: vertex.; name .* on=")
     refused(pa.table({"idd": [1]}), "no column id .found: idd.; did you mean 'idd'.; name")
-    refused(pa.table({"id": ["1"]}), "result are integers, and the column id .* is VARCHAR")
-    refused(pa.table({"id": [1.0]}), "is DOUBLE")
+    refused(pa.table({"id": ["1"]}), "result are integers, and the column id .* has strings")
+    refused(pa.table({"id": [1.0]}), "has floats")
     refused(pa.table({"id": [1], "Degree": [1]}), "both the result and the table have a column")
     refused(pa.table({"id": [1], "vertex": [1]}), "both the result and the table have a column")
     refused(5, "must be a path or have __arrow_c_stream__, not int")
@@ -145,6 +145,34 @@ def test_what_cannot_be_joined_is_refused(degrees: bf.Result, tmp_path: Path) ->
     refused(tmp_path / "x.txt", "ends in none of them")
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
     refused(tmp_path / "x.parquet", "cannot be joined", bf.InputError)
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "kind"),
+    [
+        (
+            "id,a\n1,5\nx,6\n",
+            r"\.csv:3: expected an integer .* id, found 'x'",
+            bf.InputError,
+        ),
+        (
+            "id,a\n1.0,5\n",
+            r"\.csv:2: expected an integer .* id, found '1\.0'",
+            bf.InputError,
+        ),
+        ("id,a\n,5\n", "the column id of .* has no vertex ids", bf.UsageError),
+        ("id,a\n", "the column id of .* has no vertex ids", bf.UsageError),
+        ("", r"\.csv:1: expected the names of the columns", bf.InputError),
+        ("id,a\n1,\udcff\n", r"\.csv:2: expected text in UTF-8 in the column a", bf.InputError),
+    ],
+)
+def test_wrong_ids_in_text_are_named_by_line(
+    degrees: bf.Result, tmp_path: Path, text: str, says: str, kind: type[Exception]
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(kind, match=says):
+        degrees.join(path, on="id")
 
 
 def test_text_that_differs_from_its_header_is_refused(degrees: bf.Result, tmp_path: Path) -> None:

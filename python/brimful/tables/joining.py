@@ -72,6 +72,10 @@ class JoinTally:
         return [f"{counted(rows, 'row')} {are} left out of {table}, as {of} has no such vertex"]
 
 
+#: The values of types of DuckDB, as messages name them.
+_KINDS = {"VARCHAR": "strings", "DOUBLE": "floats", "FLOAT": "floats", "BOOLEAN": "truth values"}
+
+
 class Columns(Protocol):
     """Columns that are joined to the rows of a result: of a table, or of the graph itself."""
 
@@ -106,6 +110,8 @@ class Join:
         self._types: pyarrow.Schema | None = None
         #: The names in the header, if the table is text.
         self._names: Sequence[str] = ()
+        #: The rows of the table, if it is text.
+        self._text: TextRows | None = None
         #: The least id of the table that has no vertex, once the joined rows are read.
         self._unmatched: pyarrow.Scalar | None = None
         self.name = table_name(table)
@@ -291,7 +297,7 @@ class Join:
                 "hive_partitioning=false)"
             )
             return
-        text_rows = TextRows(connection, [self.name])
+        self._text = text_rows = TextRows(connection, [self.name])
         (self._names,) = text_rows.names
         text_rows.check(self._columns)
         connection.execute(f"CREATE VIEW added AS FROM {text_rows.function}")
@@ -308,10 +314,17 @@ class Join:
             )
         kind = kinds[self._on]
         if (kind == "VARCHAR") != texts or not (texts or "INT" in kind):
+            if self._text is not None and not texts:
+                self._text.refuse_other_ids(self._on)
+                # DuckDB takes a column without values for strings.
+                query = f"SELECT 1 FROM added WHERE {sql_name(self._on)} IS NOT NULL LIMIT 1"
+                if connection.execute(query).fetchone() is None:
+                    raise UsageError(f"the column {self._on} of {self.name} has no vertex ids")
             expected = "strings" if texts else "integers"
+            found = "integers" if "INT" in kind else _KINDS.get(kind, f"values of the type {kind}")
             raise UsageError(
                 f"the vertices of the result are {expected}, and the column {self._on} of "
-                f"{self.name} is {kind}; convert the column"
+                f"{self.name} has {found}; convert the column"
             )
         for name in self._columns or ():
             if name not in kinds or name == self._on:

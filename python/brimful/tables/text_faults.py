@@ -42,21 +42,32 @@ def lines_of(path: str, file: IO[bytes]) -> Iterator[list[bytes]]:
 Fault = Callable[[str], str | None]
 
 
-def refuse_first_fault(path: str, delimiter: str, skipped: int, numbers: Collection[str]) -> None:
+def refuse_first_fault(
+    path: str,
+    delimiter: str,
+    skipped: int,
+    numbers: Collection[str] = (),
+    ids: Collection[str] = (),
+) -> None:
     """Refuse the first record that does not fit the header, which follows some `skipped` lines.
 
-    `numbers` names columns of numbers. Without a fault nothing happens.
+    `numbers` names columns of numbers, and `ids` of integer ids. Without a fault nothing happens.
 
     Raises:
-        InputError: Quotes are broken, a record has another number of fields than the header, or a
-            number is beyond the range of its type.
+        InputError: Quotes are broken, a record has another number of fields than the header, a
+            field is not UTF-8 or no id, or a number is beyond the range of its type.
     """
+    faults = dict.fromkeys(numbers, _exceeded) | dict.fromkeys(ids, _no_id)
     with opened(path) as file:
-        text = (line.decode("utf-8", "replace") for part in lines_of(path, file) for line in part)
+        text = (
+            line.decode("utf-8", "surrogateescape")
+            for part in lines_of(path, file)
+            for line in part
+        )
         for _ in range(skipped):
             next(text)
         records = csv.reader(text, delimiter=delimiter, strict=True)
-        _refuse(path, records, skipped, dict.fromkeys(numbers, _exceeded))
+        _refuse(path, records, skipped, faults, others=_no_text)
 
 
 def refuse_fault_in(
@@ -86,6 +97,7 @@ def _refuse(
     skipped: int,
     faults: Mapping[str, Fault],
     header: Sequence[str] = (),
+    others: Fault = lambda value: None,
 ) -> None:
     while True:
         # A record in quotes may have several lines; the first one is named.
@@ -108,7 +120,7 @@ def _refuse(
                 f"{len(record):,}; correct the line"
             )
         for name, value in zip(header, record, strict=False):
-            if name in faults and (expected := faults[name](value)):
+            if expected := faults.get(name, others)(value):
                 raise InputError(
                     f"{place}: expected {expected} in the column {name}, found "
                     f"{shortened(value)!r}; correct the line"
@@ -136,6 +148,7 @@ def _no_text(value: str) -> str | None:
     return None if printable(value) == value else "text in UTF-8"
 
 
+_no_id = _integer(-(1 << 63), (1 << 64) - 1, "an integer vertex id between -2^63 and 2^64-1")
 _FAULTS: dict[str, Fault] = {
     "int64": _integer(-(1 << 63), (1 << 63) - 1, "an integer from -2^63 to 2^63-1"),
     "uint64": _integer(0, (1 << 64) - 1, "an integer from 0 to 2^64-1"),

@@ -76,6 +76,12 @@ class TextRows:
             )
         self._skipped = skipped[0]
         headers = [_lines(start)[self._skipped :] for start in starts]
+        for path, header in zip(paths, headers, strict=True):
+            if not header or not header[0].strip():
+                raise InputError(
+                    f"{path}:{self._skipped + 1}: expected the names of the columns, found an "
+                    "empty line"
+                )
         read = [
             _readable(path, os.path.join(connection.folder, f"{number}.csv"))
             for number, path in enumerate(paths)
@@ -139,6 +145,15 @@ class TextRows:
                 f"{counted(count, 'row')} of {', '.join(self._paths)} have a number beyond the "
                 f"range of its type in the columns {', '.join(conditions)}; correct them"
             )
+
+    def refuse_other_ids(self, column: str) -> None:
+        """Refuse the first value of a column that is no integer id.
+
+        Raises:
+            InputError: There is one.
+        """
+        for path in self._paths:
+            refuse_first_fault(path, self._delimiter, self._skipped, ids=[column])
 
     def _refuse_fault(self, numbers: Collection[str]) -> None:
         for path in self._paths:
