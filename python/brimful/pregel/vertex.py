@@ -93,9 +93,10 @@ class PregelVertex:
 
     @property
     def edges(self) -> list[tuple[Any, Any]]:
-        """Pairs of target and value of the out-edges.
+        """Pairs of target and value of the out-edges, in a copy.
 
-        The value is the weight (1 unless `weighted`) until the program sets another.
+        The value is the weight (1 unless `weighted`) until the program sets another. `add_edge`,
+        `set_edge_value` and `remove_edges` change the edges; a change of the list is lost.
         """
         if self._edges is not None:
             return list(self._edges)
