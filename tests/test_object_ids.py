@@ -85,7 +85,7 @@ def test_other_strings_are_strings(text: str) -> None:
 
 @pytest.mark.parametrize(
     "vertex",
-    [None, True, math.nan, math.inf, object(), b"a", (1, [2]), {1}, 2**64 * 1.5j, (2**64,)],
+    [None, True, math.nan, math.inf, object(), b"a", (1, [2]), {1}, 2**64 * 1.5j, 2**64, (2**64,)],
 )
 def test_other_objects_are_refused(vertex: Any) -> None:
     with pytest.raises(UsageError, match="cannot be the id of a vertex"):

@@ -41,11 +41,10 @@ def id_name(vertex: Any) -> int | str:
     >>> bf.id_name((0, "a")), bf.id_name(7), bf.id_name("a")
     ('json:[0,"a"]', 7, 'a')
     """
-    if isinstance(vertex, str):
-        return str(vertex)
-    if isinstance(vertex, SupportsIndex) and not isinstance(vertex, bool):
-        return operator.index(vertex)
-    return text_id(vertex)
+    try:
+        return vertex_id(vertex)
+    except NotFoundError:
+        raise _no_id(vertex) from None
 
 
 def id_of_name(name: Any) -> Any:
@@ -77,10 +76,7 @@ def text_id(vertex: Any) -> str:
     try:
         return _native.object_name(vertex)
     except TypeError:
-        raise UsageError(
-            f"{printable(shortened(vertex))} ({type(vertex).__name__}) cannot be the id of a "
-            f"vertex; ids are {_IDS}"
-        ) from None
+        raise _no_id(vertex) from None
 
 
 def shown_ids(vertices: list[Any], id_type: str) -> list[Any]:
@@ -183,6 +179,13 @@ def _in_utf8(word: str) -> str:
         except UnicodeError:
             raise _no_such_vertex(word) from None
     return str(word)
+
+
+def _no_id(vertex: object) -> UsageError:
+    return UsageError(
+        f"{printable(shortened(vertex))} ({type(vertex).__name__}) cannot be the id of a vertex; "
+        f"ids are {_IDS}"
+    )
 
 
 def _no_such_vertex(vertex: object) -> NotFoundError:
