@@ -1,7 +1,7 @@
 //! The store's errors, and the one classification that every crate maps to exit codes.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The kind of a failure, which determines the exit code of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The operating system failed an operation on a path.
-    #[error("cannot {operation} {}: {}", path.display(), describe(source))]
+    #[error("cannot {operation} {}: {}", path.display(), describe(path, operation, source))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -64,6 +64,16 @@ pub enum Error {
         found: u32,
         /// The newest version supported.
         supported: u32,
+    },
+    /// The pages of a file belong to another kind of owner.
+    #[error("{} has pages of kind {found}, not of kind {expected}", path.display())]
+    PageKind {
+        /// The file.
+        path: PathBuf,
+        /// The kind found.
+        found: u32,
+        /// The kind of the owner that opens the file.
+        expected: u32,
     },
     /// The file or folder to create already exists.
     #[error("{} already exists; remove it or choose another name", path.display())]
@@ -177,7 +187,7 @@ impl Error {
         match self {
             Self::Io { .. } | Self::NoSpace { .. } | Self::Poisoned { .. } => ErrorKind::Io,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
-            Self::Version { .. } => ErrorKind::Input,
+            Self::Version { .. } | Self::PageKind { .. } => ErrorKind::Input,
             Self::Exists { .. } => ErrorKind::Usage,
             Self::Budget { .. } => ErrorKind::Budget,
             Self::Interrupted => ErrorKind::Interrupted,
@@ -191,9 +201,14 @@ fn smallest(needed: u64, is_estimate: bool) -> String {
     format!("{by_estimate}the smallest that works is {}", human(needed))
 }
 
-fn describe(error: &io::Error) -> String {
+fn describe(path: &Path, operation: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull => "the disk is full; free some space and start again".into(),
+        // A path that is created need not exist, but its folder must.
+        io::ErrorKind::NotFound if operation == "create" => match path.parent() {
+            Some(folder) => format!("there is no folder {}", folder.display()),
+            None => "its folder is missing".into(),
+        },
         io::ErrorKind::NotFound => "there is no such file".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),
         _ => error.to_string(),
@@ -229,6 +244,15 @@ fn rough(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_that_cannot_be_created_names_its_missing_folder() {
+        let missing = |operation| {
+            Error::io("/no/such/file", operation, io::ErrorKind::NotFound.into()).to_string()
+        };
+        assert_eq!(missing("create"), "cannot create /no/such/file: there is no folder /no/such");
+        assert_eq!(missing("open"), "cannot open /no/such/file: there is no such file");
+    }
 
     #[test]
     fn rough_figures_have_few_digits() {
