@@ -33,12 +33,10 @@ use space::Space;
 
 use crate::error::{Error, Result};
 use crate::fields::{put, u64_at};
-use crate::folder::{CollectionFolder, open_pages};
+use crate::folder::{CollectionFolder, Kind, open_pages};
 use crate::hash_pages::HashPages;
 use crate::options::Options;
 
-/// The number of the bag's format, in its root.
-const KIND: u32 = 2;
 /// The address spaces of the file.
 const INDEX: u8 = 0;
 const DATA: u8 = 1;
@@ -100,7 +98,8 @@ impl RecordBag {
     /// Like [`RecordBag::open`], in any folder; the caller ensures that no other process has it
     /// open.
     pub fn open_in(folder: &dyn Folder, schema: &[u8], options: Options) -> Result<Self> {
-        let (pages, meta) = open_pages(folder, KIND, &options, (&describe([0; 5], schema), 40))?;
+        let (pages, meta) =
+            open_pages(folder, Kind::Bag, &options, (&describe([0; 5], schema), 40))?;
         let found = meta.get(40..).unwrap_or_default();
         if found != schema {
             let name = |schema: &[u8]| format!("records of {}", String::from_utf8_lossy(schema));

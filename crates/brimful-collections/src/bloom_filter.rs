@@ -15,12 +15,11 @@ use brimful_store::{Error as StoreError, Folder};
 use crate::by_range::{Asked, by_range, question_len};
 use crate::error::{Error, Result};
 use crate::fields::u64_at;
-use crate::folder::{CollectionFolder, open_pages};
+use crate::folder::{CollectionFolder, Kind, open_pages};
 use crate::hash_pages::{mix, unmix};
 use crate::options::Options;
 use crate::partition_log::PartitionLog;
 
-const KIND: u32 = 5;
 const WINDOW_PAGES: usize = 64;
 
 /// A Bloom filter of 64-bit keys, larger than memory.
@@ -74,7 +73,7 @@ impl BloomFilter {
         let made = [count_pages(options.page_bytes), probes, 0, keys, false_positives.to_bits()];
         let meta: Vec<u8> = made.iter().flat_map(|field| field.to_le_bytes()).collect();
         let options = PartitionLog::leave(options);
-        let (pages, meta) = open_pages(folder, KIND, &options, (&meta, 40))?;
+        let (pages, meta) = open_pages(folder, Kind::BloomFilter, &options, (&meta, 40))?;
         let (found_keys, found_rate) = (u64_at(&meta, 24), f64::from_bits(u64_at(&meta, 32)));
         if (found_keys, found_rate) != (keys, false_positives) {
             let name = |keys: u64, rate: f64| {

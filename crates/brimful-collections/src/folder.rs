@@ -8,11 +8,38 @@ use brimful_store::durable::{PageFile, Purpose, minimum_bytes};
 use brimful_store::external::{FolderLock, make_folder};
 use brimful_store::{DiskFolder, Error as StoreError, Folder};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::Options;
 
 /// The name of the page file in a collection's folder.
 pub(crate) const PAGES: &str = "pages";
+
+/// The kind of a collection, by its number in the page file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Box = 1,
+    /// Maps and lists are bags of their own types of records.
+    Bag = 2,
+    FrequencyCounter = 3,
+    MembershipSet = 4,
+    BloomFilter = 5,
+}
+
+impl Kind {
+    const ALL: [Self; 5] =
+        [Self::Box, Self::Bag, Self::FrequencyCounter, Self::MembershipSet, Self::BloomFilter];
+
+    /// The kind in a sentence.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Box => "a box",
+            Self::Bag => "a bag, a map or lists",
+            Self::FrequencyCounter => "a frequency counter",
+            Self::MembershipSet => "a membership set",
+            Self::BloomFilter => "a Bloom filter",
+        }
+    }
+}
 
 /// The folder of a collection. A folder of the file system is locked; others have no lock.
 #[derive(Debug)]
@@ -34,7 +61,7 @@ impl CollectionFolder<DiskFolder> {
 /// `fixed_bytes` are the same for all types of records.
 pub(crate) fn open_pages(
     folder: &dyn Folder,
-    kind: u32,
+    kind: Kind,
     options: &Options,
     (meta, fixed_bytes): (&[u8], usize),
 ) -> Result<(PageFile, Vec<u8>)> {
@@ -45,13 +72,24 @@ pub(crate) fn open_pages(
         .resources
         .budget
         .reserve(wanted.max(minimum_bytes(options.page_bytes)), "for the pages of a collection")?;
-    let purpose = Purpose { name: PAGES, kind, page_bytes: options.page_bytes };
+    let purpose = Purpose { name: PAGES, kind: kind as u32, page_bytes: options.page_bytes };
     let traffic = options.resources.job.traffic();
     if is_new {
         let pages = PageFile::create(folder, &purpose, meta, memory, traffic)?;
         return Ok((pages.stopped_by(&options.resources.job), meta.to_vec()));
     }
-    let (pages, meta) = PageFile::open(folder, &purpose, memory, traffic)?;
+    let opened = PageFile::open(folder, &purpose, memory, traffic);
+    let (pages, meta) = opened.map_err(|error| match error {
+        StoreError::PageKind { found, .. } => Error::RecordType {
+            path: folder.path().into(),
+            expected: kind.name().into(),
+            found: Kind::ALL.into_iter().find(|kind| *kind as u32 == found).map_or_else(
+                || format!("pages of the unknown kind {found}"),
+                |it| it.name().into(),
+            ),
+        },
+        other => other.into(),
+    })?;
     if meta.len() < fixed_bytes {
         let problem =
             format!("expected a description of {fixed_bytes} bytes or more, found {}", meta.len());

@@ -8,10 +8,9 @@ use std::path::Path;
 use brimful_store::Folder;
 
 use crate::error::Result;
+use crate::folder::Kind;
 use crate::keyed::Keyed;
 use crate::options::Options;
-
-const KIND: u32 = 3;
 
 /// Counts of 64-bit keys, larger than memory.
 ///
@@ -45,13 +44,13 @@ impl Deref for FrequencyCounter {
 impl FrequencyCounter {
     /// Opens the counter at `path`, or makes it.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
-        Ok(Self(Keyed::open(path, KIND, 2, options)?))
+        Ok(Self(Keyed::open(path, Kind::FrequencyCounter, 2, options)?))
     }
 
     /// Like [`FrequencyCounter::open`], in any folder; the caller ensures that no other process has
     /// it open.
     pub fn open_in(folder: &dyn Folder, options: Options) -> Result<Self> {
-        Ok(Self(Keyed::open_in(folder, KIND, 2, options)?))
+        Ok(Self(Keyed::open_in(folder, Kind::FrequencyCounter, 2, options)?))
     }
 
     /// The number of occurrences of `key`.

@@ -11,7 +11,7 @@ use brimful_store::external::FolderLock;
 use crate::by_range::{by_range, question_len};
 use crate::error::Result;
 use crate::fields::u64_at;
-use crate::folder::{CollectionFolder, open_pages};
+use crate::folder::{CollectionFolder, Kind, open_pages};
 use crate::hash_pages::{HashPages, mix, unmix};
 use crate::options::Options;
 use crate::partition_log::PartitionLog;
@@ -29,7 +29,7 @@ pub struct Keyed {
 }
 
 impl Keyed {
-    pub(crate) fn open(path: &Path, kind: u32, words: usize, options: Options) -> Result<Self> {
+    pub(crate) fn open(path: &Path, kind: Kind, words: usize, options: Options) -> Result<Self> {
         let locked = CollectionFolder::at(path)?;
         let mut opened = Self::open_in(&locked.folder, kind, words, options)?;
         opened._lock = locked.lock;
@@ -38,7 +38,7 @@ impl Keyed {
 
     pub(crate) fn open_in(
         folder: &dyn Folder,
-        kind: u32,
+        kind: Kind,
         words: usize,
         options: Options,
     ) -> Result<Self> {
@@ -186,7 +186,7 @@ mod tests {
         let resources = Resources::new(Budget::new(64 << 20, 0), job, Some(2)).unwrap();
         let mut options = Options::new(&Arc::new(resources));
         options.page_bytes = 4096;
-        let set = Keyed::open(folder.path(), 1, 1, options)?;
+        let set = Keyed::open(folder.path(), Kind::MembershipSet, 1, options)?;
         set.add_many(&(0..100_000).collect::<Vec<u64>>())?;
         set.sync()?;
         set.pages.update(&set.pages.write(), PageId::new(0, 0), |page| damage(page.bytes_mut()))?;

@@ -6,10 +6,9 @@ use std::path::Path;
 use brimful_store::Folder;
 
 use crate::error::Result;
+use crate::folder::Kind;
 use crate::keyed::Keyed;
 use crate::options::Options;
-
-const KIND: u32 = 4;
 
 /// An exact set of 64-bit keys, larger than memory: 8 bytes a key and some spare space on disk.
 ///
@@ -29,13 +28,13 @@ impl Deref for MembershipSet {
 impl MembershipSet {
     /// Opens the set at `path`, or makes it.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
-        Ok(Self(Keyed::open(path, KIND, 1, options)?))
+        Ok(Self(Keyed::open(path, Kind::MembershipSet, 1, options)?))
     }
 
     /// Like [`MembershipSet::open`], in any folder; the caller ensures that no other process has it
     /// open.
     pub fn open_in(folder: &dyn Folder, options: Options) -> Result<Self> {
-        Ok(Self(Keyed::open_in(folder, KIND, 1, options)?))
+        Ok(Self(Keyed::open_in(folder, Kind::MembershipSet, 1, options)?))
     }
 
     /// True if `key` is in the set.

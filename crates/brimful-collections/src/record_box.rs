@@ -18,13 +18,11 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::fields::u64_at;
-use crate::folder::{CollectionFolder, open_pages};
+use crate::folder::{CollectionFolder, Kind, open_pages};
 use crate::options::Options;
 use crate::order::MAX_IDS;
 use crate::pipeline;
 
-/// The number of the box's format, in its root.
-const KIND: u32 = 1;
 /// Pages that a batch loads together.
 const WINDOW_PAGES: usize = 64;
 /// The maximum number of bytes of a record: a page must hold a record, and the cache several pages.
@@ -75,7 +73,7 @@ impl RecordBox {
         }
         options.page_bytes = options.page_bytes.max(record_bytes.next_power_of_two());
         let (pages, meta) =
-            open_pages(folder, KIND, &options, (&describe(record_bytes, 0, schema), 16))?;
+            open_pages(folder, Kind::Box, &options, (&describe(record_bytes, 0, schema), 16))?;
         let (found_bytes, len) = (u64_at(&meta, 0), u64_at(&meta, 8));
         let found = meta.get(16..).unwrap_or_default();
         if found_bytes != record_bytes as u64 || found != schema {

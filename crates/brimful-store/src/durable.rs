@@ -237,9 +237,8 @@ impl PageFile {
         file.read_exact_at(&mut copies[..there], 0)?;
         let (root, both) = Root::choose(&copies, file.path())?;
         if root.kind != purpose.kind {
-            let problem =
-                format!("expected a collection of kind {}, found kind {}", purpose.kind, root.kind);
-            return Err(Error::corrupt_pages(file.path(), 12, problem));
+            let (found, expected) = (root.kind, purpose.kind);
+            return Err(Error::PageKind { path: file.path().into(), found, expected });
         }
         let purpose = Purpose { page_bytes: root.page_bytes as usize, ..purpose.clone() };
         let (table, slots) = commit::read_table(&file, &root, length, memory.bytes())?;

@@ -95,7 +95,7 @@ class Bag(Collection[_native.RecordBag]):
         """
         self._name, dumps, self._loads = serializer_of(serializer)
         self._dumps = _refusing(self._name, dumps)
-        native = _native.RecordBag.open(folder_of(path, "Bag"), self._name, parse_budget(budget))
+        native = _native.RecordBag.open(folder_of(path), self._name, parse_budget(budget))
         super().__init__(native, path)
 
     @property

@@ -65,7 +65,7 @@ class Box(Collection[_native.RecordBox]):
             )
         described = repr(np.lib.format.dtype_to_descr(self._dtype))
         native = _native.RecordBox.open(
-            folder_of(path, "Box"), self._dtype.itemsize, described, parse_budget(budget)
+            folder_of(path), self._dtype.itemsize, described, parse_budget(budget)
         )
         super().__init__(native, path)
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import operator
 import os
-import struct
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, cast
 
-from brimful.errors import InputError, RecordIdError, UsageError
+from brimful.errors import RecordIdError, UsageError
 from brimful.io.formats import refuse_folder_in_graph
 from brimful.io.regular import folder_around
 from brimful.options.checks import given_path
 from brimful.options.described import COLLECTION, described
-from brimful.wording import counted, did_you_mean, either, shortened
+from brimful.wording import counted, did_you_mean, shortened
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -40,47 +39,17 @@ CHUNK_BYTES = 2 << 20
 CHUNK = CHUNK_BYTES // 8
 
 
-#: Names of collections by the kind of their pages.
-_NAMES = {
-    1: ("Box",),
-    2: ("Bag", "Map", "Lists"),
-    3: ("FrequencyCounter",),
-    4: ("MembershipSet",),
-    5: ("BloomFilter",),
-}
-
-
-def folder_of(path: str | os.PathLike[str], name: str) -> str:
-    """Return the folder of a collection with this `name` to open or to make.
+def folder_of(path: str | os.PathLike[str]) -> str:
+    """Return the folder of a collection to open or to make.
 
     Raises:
         UsageError: The folder is a graph directory, or inside one.
-        InputError: The folder has a collection with another name.
         StoreIoError: There is no folder around it.
     """
     folder = given_path(path)
     refuse_folder_in_graph(folder)
     folder_around(folder, "create")
-    found = _NAMES.get(_kind_of(folder), (name,))
-    if name not in found:
-        makers = either([f"brimful.{one}" for one in found])
-        raise InputError(
-            f"{folder} was made with {makers}, not with brimful.{name}; open it with that, or use "
-            "another path"
-        )
     return folder
-
-
-def _kind_of(folder: str) -> int:
-    """Return the kind of the pages in a folder; 0: there are none, or they are not readable."""
-    try:
-        with open(os.path.join(folder, "pages"), "rb") as pages:
-            root = pages.read(16)
-    except OSError:
-        # The native module reports it.
-        return 0
-    magic, version, kind = struct.unpack("<8sII", root) if len(root) == 16 else (b"", 0, 0)
-    return kind if (magic, version) == (b"BRIMPAGE", 1) else 0
 
 
 class Collection(ABC, Generic[N]):

@@ -78,9 +78,7 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
     @described(COLLECTION, "usage", "other", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the counter at `path`, or make it."""
-        native = _native.FrequencyCounter.open(
-            folder_of(path, "FrequencyCounter"), parse_budget(budget)
-        )
+        native = _native.FrequencyCounter.open(folder_of(path), parse_budget(budget))
         super().__init__(native, path)
 
     @described(COLLECTION, "closed", "corrupt", "io")
@@ -191,9 +189,7 @@ class MembershipSet(Collection[_native.MembershipSet]):
     @described(COLLECTION, "usage", "other", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the set at `path`, or make it."""
-        super().__init__(
-            _native.MembershipSet.open(folder_of(path, "MembershipSet"), parse_budget(budget)), path
-        )
+        super().__init__(_native.MembershipSet.open(folder_of(path), parse_budget(budget)), path)
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def add_many(self, keys: numpy.typing.ArrayLike) -> None:
@@ -308,7 +304,7 @@ class BloomFilter(Collection[_native.BloomFilter]):
         """
         keys = whole(keys, "the number of keys of a Bloom filter", least=1)
         native = _native.BloomFilter.open(
-            folder_of(path, "BloomFilter"), keys, false_positives, parse_budget(budget)
+            folder_of(path), keys, false_positives, parse_budget(budget)
         )
         super().__init__(native, path)
 

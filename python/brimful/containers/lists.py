@@ -47,7 +47,7 @@ class Lists(Collection[_native.DiskLists]):
             count: Number of lists, empty at first.
         """
         count = whole(count, "the number of lists", least=1, most=2**32)
-        native = _native.DiskLists.open(folder_of(path, "Lists"), count, parse_budget(budget))
+        native = _native.DiskLists.open(folder_of(path), count, parse_budget(budget))
         super().__init__(native, path)
 
     @described(COLLECTION, "closed", "corrupt", "io")

@@ -68,7 +68,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
     @described(COLLECTION, "usage", "other", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the map at `path`, or make it."""
-        super().__init__(_native.DiskMap.open(folder_of(path, "Map"), parse_budget(budget)), path)
+        super().__init__(_native.DiskMap.open(folder_of(path), parse_budget(budget)), path)
         #: The keys that `popitem` removes next.
         self._leaving: Iterator[bytes] = iter(())
 

@@ -344,7 +344,7 @@ fn another_kind_and_a_newer_version_are_refused() {
     drop(create(&folder).unwrap());
     let other = Purpose { kind: 8, ..PURPOSE };
     let refused = PageFile::open(&folder, &other, memory(minimum_bytes(PAGE)), &traffic());
-    assert!(matches!(refused, Err(Error::Corrupt { offset: 12, .. })));
+    assert!(matches!(refused, Err(Error::PageKind { found: 7, expected: 8, .. })));
     let mut bytes = contents(&folder, "pages");
     (bytes[8], bytes[4096 + 8]) = (2, 2);
     replace(&folder, "pages", &bytes);
