@@ -211,8 +211,21 @@ def test_a_run_that_lacks_weights_names_the_columns_that_were_ignored(tmp_path: 
         ("run", "random_walks", graph, "--weighted"),
         ("plan", graph, "sssp", "--source", 1, "--weighted"),
         ("path", graph, 1, 3, "--weighted"),
+        ("run", "sssp", graph, "--source", 1, "--weighted", "--where", "vertex > 0"),
     ):
-        assert refuse(USAGE, *words, "--quiet").endswith(says)
+        sentence = refuse(USAGE, *words, "--quiet")
+        assert str(graph) in sentence and sentence.endswith(says)
+    with bf.Graph.open(graph) as opened:
+        labels = bf.connected_components(opened)
+        for use in (
+            lambda: opened.neighbors(1, weights=True),
+            lambda: opened.neighbors_many([1], weights=True),
+            lambda: bf.modularity(labels, weighted=True),
+            lambda: bf.conductance(labels, weighted=True),
+        ):
+            with pytest.raises(bf.UsageError) as caught:
+                use()
+            assert str(caught.value).endswith(says.replace("--weight", "weight="))
     other = tmp_path / "other.brimful"
     succeed("import", write_edges(tmp_path / "e.txt", [(1, 2)]), other, "--quiet")
     sentence = refuse(USAGE, "run", "sssp", other, "--source", 1, "--weighted")

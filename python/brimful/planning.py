@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from brimful.catalog import algorithm_request
 from brimful.errors import UsageError
-from brimful.io.summary import naming_ignored
 from brimful.memory import budget_beside_ray, budget_bytes
 from brimful.options.described import described
 from brimful.options.runs import RUN, CrewOptions, MachineOptions, PlanOptions, UnbuiltOptions
@@ -270,16 +268,15 @@ def forecast(
         "network": _USUAL_NETWORK if network is None else network,
         "threads": min(cores, together * limits["threads"]) if limits["threads"] else cores,
     }
-    with contextlib.nullcontext() if graph is None else naming_ignored(graph):
-        figures = _native.plan(
-            graph,
-            None if sizes is None else sizes.native(),
-            request,
-            machine=bandwidths | {"folder": os.getcwd() if graph is None else graph.path},
-            **limits,
-            reserve_bytes=reserve_bytes,
-            checkpoints=checkpoints,
-        )
+    figures = _native.plan(
+        graph,
+        None if sizes is None else sizes.native(),
+        request,
+        machine=bandwidths | {"folder": os.getcwd() if graph is None else graph.path},
+        **limits,
+        reserve_bytes=reserve_bytes,
+        checkpoints=checkpoints,
+    )
     imported = figures.pop("import")
     has_network = crew is not None and crew["cores"] is None and figures["seconds"] is not None
     return Forecast(

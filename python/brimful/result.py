@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from brimful.catalog import open_store
 from brimful.ids import VertexId, column_ids, id_of_name, row_ids, vertex_id
 from brimful.io.output import native_batches, write_result
-from brimful.io.summary import naming_ignored
 from brimful.options.checks import given_path, whole, word
 from brimful.options.described import EXPORT, described
 from brimful.options.runs import CheckpointOptions
@@ -356,12 +355,11 @@ def run_divided(
 
     `opener` is that of the store of the work, if it is a plug-in.
     """
-    with naming_ignored(graph):
-        if cluster is None:
-            return work(graph, None, checkpoints, limits)
-        from brimful.cluster.driver import run
+    if cluster is None:
+        return work(graph, None, checkpoints, limits)
+    from brimful.cluster.driver import run
 
-        return run(graph, work, cluster, checkpoints, limits, opener)
+    return run(graph, work, cluster, checkpoints, limits, opener)
 
 
 def _run_share(

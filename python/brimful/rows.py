@@ -12,7 +12,6 @@ from brimful.documents import is_database
 from brimful.errors import InputError, NotFoundError, UsageError
 from brimful.ids import column_ids, row_ids
 from brimful.io.output import native_batches, write_result
-from brimful.io.summary import naming_ignored
 from brimful.memory import require_runs
 from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
@@ -274,7 +273,6 @@ def computed_rows(
 
     _require_pairs(graph, wanted, resources, reserve_bytes)
     with (
-        naming_ignored(graph),
         _at_pair(wanted["pairs"], graph),
         _opened(wanted["pairs"], graph, resources) as pairs,
     ):

@@ -86,6 +86,11 @@ impl Graph {
         self.inner.description().weighted
     }
 
+    /// Refuses a graph without edge weights.
+    fn require_weights(&self, remedy: &str) -> PyResult<()> {
+        Ok(self.inner.require_weights(remedy).map_err(Failure::from)?)
+    }
+
     /// Bytes of the files of the graph.
     #[getter]
     fn bytes_on_disk(&self) -> PyResult<u64> {

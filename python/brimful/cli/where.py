@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 class Where:
     """The part of a graph that meets the conditions of a command."""
 
-    def __init__(self, graph: _native.Graph, chosen: Mapping[str, Any]) -> None:
-        """Take the graph and checked `WhereOptions`."""
-        self._graph, self._chosen = graph, chosen
+    def __init__(
+        self, graph: _native.Graph, chosen: Mapping[str, Any], *, weighted: bool = False
+    ) -> None:
+        """Take the graph, checked `WhereOptions`, and whether the command needs weights."""
+        self._graph, self._chosen, self._weighted = graph, chosen, weighted
         #: The conditions and the counts of the part; None without a condition.
         self.figures: dict[str, Any] | None = None
 
@@ -31,6 +33,8 @@ class Where:
         if not any(self._chosen.values()):
             yield self._graph
             return
+        if self._weighted:  # An error names the graph, not the temporary part.
+            self._graph.require_weights("import it with a weight column or run without --weighted")
         from brimful import _native
         from brimful.options.derivations import DerivedOptions
         from brimful.options.table import checked

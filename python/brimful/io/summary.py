@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from brimful.errors import UsageError
 from brimful.io.formats import GRAPH_SUFFIX
 from brimful.wording import counted
 
-if TYPE_CHECKING:
-    from brimful import _native
-
-#: Words of the native module about a graph without weights.
-_LACKS_WEIGHTS = "has no edge weights"
 #: The most ignored columns that a summary names.
 _SHOWN_COLUMNS = 8
 
@@ -69,25 +62,6 @@ def ignored_sentences(columns: dict[str, Any] | None, options: Mapping[str, Any]
     if not ignored or options["weight"] is not None or options["ignore_extra"]:
         return []
     return [f"columns ignored: {_ignored(ignored)}; --weight of an import takes one as weights"]
-
-
-@contextlib.contextmanager
-def naming_ignored(graph: _native.Graph) -> Iterator[None]:
-    """Name the columns that the import ignored in an error about weights that a graph lacks.
-
-    Raises:
-        UsageError: That error.
-    """
-    try:
-        yield
-    except UsageError as error:
-        columns = graph.info()["columns"] if _LACKS_WEIGHTS in str(error) else None
-        if columns is None or not columns["ignored"]:
-            raise
-        raise UsageError(
-            f"{error.args[0]}; the import ignored {_ignored(columns['ignored'])}, and --weight of "
-            "an import takes one as weights"
-        ) from None
 
 
 def _ignored(names: Sequence[str]) -> str:

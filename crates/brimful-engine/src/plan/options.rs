@@ -132,12 +132,8 @@ impl RunOptions {
     /// # Errors
     /// [`Error::Usage`] with the remedy.
     pub fn check_weights(&self, graph: &Graph) -> Result<()> {
-        if self.weighted && !graph.description().weighted {
-            let problem = format!(
-                "{} has no edge weights; import it with a weight column or run without --weighted",
-                graph.path().display()
-            );
-            return Err(Error::Usage(problem));
+        if self.weighted {
+            graph.require_weights("import it with a weight column or run without --weighted")?;
         }
         Ok(())
     }

@@ -83,6 +83,23 @@ pub struct Columns {
     pub delimiter: Option<String>,
 }
 
+/// The most ignored columns that a sentence names.
+const SHOWN_COLUMNS: usize = 8;
+
+impl Columns {
+    /// The ignored columns in a sentence: `color, when`, of many the first and the number of the
+    /// others; `None` without any.
+    pub fn ignored_names(&self) -> Option<String> {
+        let (shown, others) = self.ignored.split_at(self.ignored.len().min(SHOWN_COLUMNS));
+        let names = shown.join(", ");
+        match (shown, others.len()) {
+            ([], _) => None,
+            (_, 0) => Some(names),
+            (_, more) => Some(format!("{names} and {more} more")),
+        }
+    }
+}
+
 /// The positions of the chosen columns, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Roles {

@@ -19,6 +19,7 @@ use crate::ids::ascending::{AscendingFile, BLOCK_NUMBERS};
 use crate::ids::external::IdType;
 use crate::ids::names::NameFile;
 use crate::ids::offsets::IdOffsets;
+use crate::input::columns::Columns;
 use crate::read::description::{Description, Shards};
 use crate::read::index::Index;
 use crate::read::segment_reader::SegmentReader;
@@ -232,6 +233,24 @@ impl Graph {
         &self.description
     }
 
+    /// Refuses a graph without edge weights.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the `remedy`, and with the columns that the import ignored, one of
+    /// which may be the weights.
+    pub fn require_weights(&self, remedy: &str) -> Result<()> {
+        if self.description.weighted {
+            return Ok(());
+        }
+        let mut problem = format!("{} has no edge weights; {remedy}", self.path.display());
+        if let Some(names) = self.description.columns.as_ref().and_then(Columns::ignored_names) {
+            problem += &format!(
+                "; the import ignored {names}, and --weight of an import takes one as weights"
+            );
+        }
+        Err(Error::Usage(problem))
+    }
+
     /// Opens the graph again in its present state on disk, which may have another index.
     ///
     /// # Errors
@@ -437,7 +456,7 @@ impl Graph {
     /// [`Error::Usage`] if the graph has no edge weights.
     pub fn strengths(&self, start: u64, out: &mut [f64]) -> Result<()> {
         let Some(file) = &self.strengths else {
-            return Err(Error::Usage(format!("{} has no edge weights", self.path.display())));
+            return self.require_weights("import it with a weight column");
         };
         let (out, isolated) = out.split_at_mut(self.connected_of(start, out.len()));
         isolated.fill(0.0);

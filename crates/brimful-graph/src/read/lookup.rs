@@ -401,12 +401,8 @@ impl Lookup {
 
     /// Those of `vertices`, which ascend, that may have edges.
     fn with_edges<'v>(&self, vertices: &'v [u64], weighted: bool) -> Result<&'v [u64]> {
-        if weighted && !self.graph.description().weighted {
-            let problem = format!(
-                "{} has no edge weights; look up neighbors without them",
-                self.graph.path().display()
-            );
-            return Err(Error::Usage(problem));
+        if weighted {
+            self.graph.require_weights("look up neighbors without them")?;
         }
         Ok(&vertices[..vertices.partition_point(|vertex| *vertex < self.graph.connected())])
     }
