@@ -316,6 +316,7 @@ def test_memory_that_workers_share_is_in_their_budgets(tmp_path: Path) -> None:
     [
         (["--cluster", "local:0"], "cluster must be local:N, auto, HOST:PORT or ray://HOST:PORT"),
         (["--cluster", "somewhere"], "cluster must be local:N"),
+        (["--cluster", "locl:2"], "not locl:2; did you mean 'local:N'?"),
         (["--workers", "2"], "--workers counts the workers of a cluster; add --cluster"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypedDict
 from brimful.errors import UsageError
 from brimful.options import checks
 from brimful.options.table import Option
-from brimful.wording import shortened
+from brimful.wording import did_you_mean, shortened
 
 
 def cluster_address(address: Any, name: str = "cluster") -> str | None:
@@ -16,11 +16,22 @@ def cluster_address(address: Any, name: str = "cluster") -> str | None:
         UsageError: `address` has none of the forms of an address.
     """
     text = checks.text(address, name)
-    if text is None or _CLUSTER.fullmatch(text):
+    if text is None or (_CLUSTER.fullmatch(text) and not _misspells_local(text)):
         return text
+    hint = did_you_mean(text.partition(":")[0], ["local", "auto"]).replace("local", "local:N")
     raise UsageError(
-        f"{name} must be local:N, auto, HOST:PORT or ray://HOST:PORT, not {shortened(text)}"
+        f"{name} must be local:N, auto, HOST:PORT or ray://HOST:PORT, not {shortened(text)}{hint}"
     )
+
+
+def _misspells_local(address: str) -> bool:
+    """Return whether `address` is a word like `local` with a number of workers, such as `locl:2`.
+
+    No cluster has so small a port.
+    """
+    host, _, number = address.partition(":")
+    is_like_local = len(host) <= len("locals") and did_you_mean(host, ["local"]) != ""
+    return is_like_local and host != "local" and number.isdecimal() and int(number) <= MAX_WORKERS
 
 
 #: The most workers of a cluster.
