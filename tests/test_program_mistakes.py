@@ -157,6 +157,24 @@ def test_a_combine_of_messages_without_a_value_is_refused(mutates: bool) -> None
         assert bf.run(star, Nothing())[1] == [None]
 
 
+@pytest.mark.parametrize("mutates", [False, True])
+@pytest.mark.parametrize("store", ["memory", "bytes"])
+def test_a_combine_of_signals_without_a_value_is_refused(store: str, mutates: bool) -> None:
+    class Sometimes(Largest):
+        def combine(self, left: Any, right: Any) -> Any:
+            if left > 100:
+                return left
+
+    Sometimes.mutates = mutates
+    with (
+        bf.read(pa.table({"source": [2, 3], "target": [1, 1]})) as star,
+        pytest.raises(
+            bf.ProgramError, match=r"combine returned None for (two signals|2 and 3)"
+        ),
+    ):
+        bf.run(star, Sometimes(), store=store)
+
+
 def test_methods_with_other_parameters_are_refused(graph: bf.Graph) -> None:
     class Short(Largest):
         def aggregate(self, vertex: Any) -> Any:

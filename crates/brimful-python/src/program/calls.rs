@@ -11,7 +11,7 @@ use brimful::execution::{
 };
 use brimful::vertices::cache::ScoreFunction;
 use brimful::vertices::{Edge, Edges, Loan};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -315,7 +315,16 @@ impl VertexProgram for Program {
     fn combine(&self, waiting: &mut Value, signal: Value) -> Outcome<()> {
         *waiting = Python::attach(|py| {
             let combine = self.methods.combine.bind(py);
-            self.values.combined(py, (waiting, &signal), |old, new| combine.call1((old, new)))
+            self.values.combined(py, (waiting, &signal), |old, new| {
+                let both = combine.call1((&old, &new))?;
+                // A message of Pregel may be None.
+                if both.is_none() && !old.is_none() && !new.is_none() {
+                    let problem = "combine returned None for two signals; return the signal that \
+                                   stands for both";
+                    return Err(PyTypeError::new_err(problem));
+                }
+                Ok(both)
+            })
         })?;
         Ok(())
     }
