@@ -260,9 +260,31 @@ pub(crate) fn partitions_of(stores: &StoreOptions<'_>, workers: usize) -> Result
     if let Some(kept) = stores.kept.filter(|kept| !kept.edges.is_empty()) {
         return Ok(kept.edges.len());
     }
-    let disks = stores.schemes.folders(stores.store)?.map_or(1, |(_, folders)| folders.len());
+    new_partitions((stores.store, stores.schemes), workers)
+}
+
+/// The number of partitions of a store whose vertices are loaded.
+fn new_partitions((url, schemes): (&str, &Schemes), workers: usize) -> Result<usize> {
+    let disks = schemes.folders(url)?.map_or(1, |(_, folders)| folders.len());
     let wanted = workers.max(disks);
-    Ok(stores.schemes.max_partitions(stores.store)?.map_or(wanted, |most| wanted.min(most)))
+    Ok(schemes.max_partitions(url)?.map_or(wanted, |most| wanted.min(most)))
+}
+
+/// Refuses a budget below the least that loading and a run take, and `others` bytes beside it that
+/// the caller has yet to reserve. The error then names all of it.
+///
+/// # Errors
+/// [`StoreError::Budget`](brimful_store::Error::Budget); errors of a wrong URL.
+pub fn require_minimum(
+    store: (&str, &Schemes),
+    is_weighted: bool,
+    others: u64,
+    resources: &Resources,
+) -> Result<()> {
+    let partitions = new_partitions(store, resources.workers())?;
+    let shared = memory::shared(resources, partitions, edge_bytes(is_weighted));
+    memory::of_each_store(resources, partitions, shared.saturating_add(others))?;
+    Ok(())
 }
 
 /// Opens the stores of all partitions; refuses vertices of another run in them.

@@ -27,7 +27,7 @@ use brimful::algos::registry::StoreChoice;
 use brimful::engine::Reason;
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::execution::checkpoint::RunCheckpoints;
-use brimful::execution::from_graph::{StoreOf, StoreOptions, start};
+use brimful::execution::from_graph::{StoreOf, StoreOptions, require_minimum, start};
 use brimful::execution::{
     Delivery, Error, Execution, ExecutionOptions, ExecutionStats, RunLimits, RunMode, Start,
     VertexOf,
@@ -50,6 +50,7 @@ use crate::run::{store_figures, work_figures};
 pub(crate) use calls::Seen;
 use calls::{Program, in_own_words};
 use extra_state::ExtraState;
+use graph_ids::GraphIds;
 use ids::Ids;
 use kept::{Copied, Keeping, Location};
 use record::Records;
@@ -161,6 +162,11 @@ pub(crate) fn run_program(
     let run = |resources: &Resources| {
         let place = choice.schemes.place(&choice.url).map_err(Error::from)?;
         let is_live = place == Place::Live;
+        if settings.keeping.is_none() && settings.sharing.is_none() {
+            let of_result = if place.has_share() { 0 } else { result_bytes(&inner) };
+            let others = GraphIds::bytes(&inner, place.has_share(), resources) + of_result;
+            require_minimum((&choice.url, &choice.schemes), weighted, others, resources)?;
+        }
         let memory = MemoryWatch::new(&resources.budget, process_budget);
         let values = Values::new((dumps, loads), (is_live, serializer), memory);
         let mut location = Location::new(&choice, &inner, (settings.keeping.as_ref(), weighted))?;
@@ -342,10 +348,14 @@ fn run(
 fn result_memory(graph: &Inner, is_here: bool, resources: &Resources) -> Result<Growth, Error> {
     let mut memory = Growth::new(&resources.budget, "for the result")?;
     if is_here {
-        let state = (size_of::<Value>() + size_of::<u64>()) as u64 + SMALL_STATE;
-        memory.take(graph.vertices() * state)?;
+        memory.take(result_bytes(graph))?;
     }
     Ok(memory)
+}
+
+/// Bytes of a result in memory with small states.
+fn result_bytes(graph: &Inner) -> u64 {
+    graph.vertices() * ((size_of::<Value>() + size_of::<u64>()) as u64 + SMALL_STATE)
 }
 
 /// Loads the vertices, or opens the store that holds them.

@@ -32,9 +32,17 @@ enum Bits {
     Computed,
 }
 
+const BYTES_OF_BLOCK: u64 = (BLOCK * 8 + size_of::<Option<Block>>()) as u64;
+
 struct Block {
     number: u64,
     bits: Vec<u64>,
+}
+
+/// The blocks of ids that are in memory at a time, if the vertices are on disk.
+fn blocks(graph: &Graph, resources: &Resources) -> u64 {
+    let most = (resources.budget.limit() / PART_OF_BUDGET / BYTES_OF_BLOCK).clamp(1, MAX_BLOCKS);
+    graph.vertices().div_ceil(BLOCK as u64).clamp(1, most)
 }
 
 impl GraphIds {
@@ -45,14 +53,8 @@ impl GraphIds {
         resources: &Resources,
     ) -> std::result::Result<Self, Error> {
         let vertices = graph.vertices();
-        let of_block = (BLOCK * 8 + size_of::<Option<Block>>()) as u64;
-        let most = (resources.budget.limit() / PART_OF_BUDGET / of_block).clamp(1, MAX_BLOCKS);
-        let blocks = vertices.div_ceil(BLOCK as u64).clamp(1, most);
-        let bytes = match (graph.has_consecutive_ids(), on_disk) {
-            (true, _) => 0,
-            (false, true) => blocks * of_block,
-            (false, false) => 8 * vertices,
-        };
+        let blocks = blocks(graph, resources);
+        let bytes = Self::bytes(graph, on_disk, resources);
         let memory = resources.budget.reserve(bytes, "for the ids of vertices")?;
         let bits = match (graph.has_consecutive_ids(), on_disk) {
             (true, _) => Bits::Computed,
@@ -64,6 +66,15 @@ impl GraphIds {
             }
         };
         Ok(Self { graph: Arc::clone(graph), bits, _memory: memory })
+    }
+
+    /// Bytes of memory of the ids.
+    pub(super) fn bytes(graph: &Graph, on_disk: bool, resources: &Resources) -> u64 {
+        match (graph.has_consecutive_ids(), on_disk) {
+            (true, _) => 0,
+            (false, true) => blocks(graph, resources) * BYTES_OF_BLOCK,
+            (false, false) => 8 * graph.vertices(),
+        }
     }
 
     /// The number of vertices.
