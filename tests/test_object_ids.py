@@ -123,6 +123,22 @@ def test_a_graph_of_tuples_looks_up_its_vertices() -> None:
         assert sorted(graph.to_igraph().vs["vertex"]) == sorted(source)
 
 
+def test_look_ups_of_many_ids_take_ids_of_several_types() -> None:
+    source = nx.Graph([(1, "a"), ("a", (1, 2)), (2.5, 1)])
+    with bf.Graph.from_networkx(source) as graph:
+        for ids in ([1, "a"], [2.5], ["a", (1, 2), 1]):
+            degrees = [source.degree[node] for node in ids]
+            assert graph.degrees_many(ids).to_pylist() == degrees
+            assert graph.neighbors_many(ids).num_rows == sum(degrees)
+        with graph.subgraph([1, "a", 2.5]) as part:
+            assert set(part) == {1, "a", 2.5}
+    with (
+        bf.Graph.from_networkx(nx.path_graph(3)) as graph,
+        pytest.raises(bf.UsageError, match="all 64-bit integers or all strings; found int and str"),
+    ):
+        graph.degrees_many([1, "a"])
+
+
 def test_results_have_the_objects_as_keys() -> None:
     source = grid(3, 4)
     with bf.Graph.from_networkx(source) as graph:

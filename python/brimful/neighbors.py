@@ -196,7 +196,7 @@ class Neighbors:
         import pyarrow as pa
 
         lookup = self._indexed(direction)
-        stream = lookup.neighbor_stream(_many(vertices), direction, flag(weights, "weights"))
+        stream = lookup.neighbor_stream(self._many(vertices), direction, flag(weights, "weights"))
         source = pa.RecordBatchReader.from_stream(stream)
         return pa.Table.from_batches(native_batches(source), source.schema)
 
@@ -223,7 +223,7 @@ class Neighbors:
         """
         import pyarrow as pa
 
-        degrees = self._indexed(direction).degrees(_many(vertices), direction)
+        degrees = self._indexed(direction).degrees(self._many(vertices), direction)
         return pa.Array.from_buffers(pa.int64(), len(degrees) // 8, [None, pa.py_buffer(degrees)])
 
     def _listed(
@@ -233,6 +233,38 @@ class Neighbors:
         if isinstance(found, tuple):
             return list_ids(found[0]), found[1]
         return list_ids(found)
+
+    def _many(self, vertices: object) -> memoryview | list[str]:
+        """Return vertices as the native module takes them: 64-bit integers, or strings.
+
+        Raises:
+            UsageError: The vertices are neither.
+        """
+        import pyarrow as pa
+
+        array = id_array(vertices, texts=cast("Graph", self).native.id_type == "string")
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        kind = array.type
+        if pa.types.is_dictionary(kind):
+            array, kind = array.dictionary_decode(), kind.value_type
+        if len(array) == 0:
+            return memoryview(b"").cast("q")
+        if array.null_count:
+            raise UsageError(f"one of {counted(len(array), 'vertex')} is null; leave it out")
+        if pa.types.is_integer(kind):
+            signed = pa.types.is_signed_integer(kind)
+            numbers = array.cast(pa.int64() if signed else pa.uint64())
+            words = memoryview(numbers.buffers()[1]).cast("q" if signed else "Q")
+            return words[numbers.offset : numbers.offset + len(numbers)]
+        if (
+            pa.types.is_string(kind)
+            or pa.types.is_large_string(kind)
+            or pa.types.is_string_view(kind)
+        ):
+            names: list[str] = array.to_pylist()
+            return names
+        raise UsageError(f"vertices must be 64-bit integers or strings, not {kind}")
 
     @property
     def _lookups(self) -> _native.Lookup:
@@ -269,11 +301,12 @@ class Neighbors:
         return lookup
 
 
-def id_array(vertices: Any) -> Any:
-    """Return vertices as an Arrow array.
+def id_array(vertices: Any, *, texts: bool) -> Any:
+    """Return vertices as an Arrow array, of names if they are of several types.
 
     Raises:
-        UsageError: The vertices are neither all 64-bit integers nor all strings, or one id.
+        UsageError: The vertices are one id, or are of several types in a graph whose ids are no
+            strings (`texts`).
     """
     import pyarrow as pa
 
@@ -300,11 +333,13 @@ def id_array(vertices: Any) -> Any:
         except OverflowError:
             # By default Arrow converts integers to signed ones.
             return pa.array(given, pa.uint64())
-        return _named(given) if pa.types.is_list(array.type) else array
+        kind = array.type
+        is_named = pa.types.is_list(kind) or (texts and pa.types.is_floating(kind))
+        return _named(given) if is_named else array
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, UsageError):
             raise
-        if any(isinstance(one, (tuple, frozenset)) for one in given):
+        if texts or any(isinstance(one, (tuple, frozenset)) for one in given):
             return _named(given)
         kinds = dict.fromkeys(type(one).__name__ for one in given)
         found = f"found {' and '.join(kinds)}" if len(kinds) > 1 else " ".join(str(error).split())
@@ -312,36 +347,11 @@ def id_array(vertices: Any) -> Any:
 
 
 def _named(vertices: Any) -> Any:
-    """Return an Arrow array of the names of vertices, some of which are tuples or frozensets."""
-    import pyarrow as pa
-
-    return pa.array(map(text_id, vertices), pa.string())
-
-
-def _many(vertices: object) -> memoryview | list[str]:
-    """Return vertices as the native module takes them: 64-bit integers, or strings.
+    """Return an Arrow array of the names of vertices.
 
     Raises:
-        UsageError: The vertices are neither.
+        UsageError: One is no id.
     """
     import pyarrow as pa
 
-    array = id_array(vertices)
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    kind = array.type
-    if pa.types.is_dictionary(kind):
-        array, kind = array.dictionary_decode(), kind.value_type
-    if len(array) == 0:
-        return memoryview(b"").cast("q")
-    if array.null_count:
-        raise UsageError(f"one of {counted(len(array), 'vertex')} is null; leave it out")
-    if pa.types.is_integer(kind):
-        signed = pa.types.is_signed_integer(kind)
-        numbers = array.cast(pa.int64() if signed else pa.uint64())
-        words = memoryview(numbers.buffers()[1]).cast("q" if signed else "Q")
-        return words[numbers.offset : numbers.offset + len(numbers)]
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        names: list[str] = array.to_pylist()
-        return names
-    raise UsageError(f"vertices must be 64-bit integers or strings, not {kind}")
+    return pa.array(map(text_id, vertices), pa.string())
