@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -382,10 +383,11 @@ def test_the_smallest_budget_of_a_filter_works(tmp_path: Path) -> None:
 
 
 def test_a_neighborhood_keeps_the_budget_of_the_graph() -> None:
-    star = pa.table({"source": [0] * 20_000, "target": list(range(1, 20_001))})
+    spokes = np.arange(1, 2_200_001)
+    star = pa.table({"source": np.zeros_like(spokes), "target": spokes})
     refusal = pytest.raises(bf.BudgetError, match="for the edges of the neighborhood")
     with bf.Graph.from_arrow(star) as graph, refusal:
-        graph.ego(0, budget="1M")
+        graph.ego(0, budget="150M")
 
 
 def test_a_column_that_is_elsewhere_is_named(tmp_path: Path) -> None:
@@ -410,3 +412,17 @@ def test_a_column_that_is_elsewhere_is_named(tmp_path: Path) -> None:
             opened.edge_values("color")
         with pytest.raises(bf.UsageError, match="ignored it, and edge_columns= of an import keeps"):
             opened.vertex_values("color")
+
+
+def test_the_smallest_budget_of_a_part_in_python_works() -> None:
+    table = pa.table({"source": [0, 1, 2], "target": [1, 2, 3]})
+    with bf.Graph.from_arrow(table) as graph:
+        for budget in ("1M", "51M", "100M", "110M"):
+            with pytest.raises(bf.BudgetError, match="too small to derive a graph") as caught:
+                graph.subgraph([0, 1], budget=budget)
+        with graph.subgraph([0, 1], budget=caught.value.needed_bytes) as part:
+            assert part.edges == 1
+        with pytest.raises(bf.BudgetError) as caught:
+            graph.ego(0, budget=1)
+        with graph.ego(0, budget=caught.value.needed_bytes) as part:
+            assert part.edges == 1

@@ -115,7 +115,8 @@ class Derivations:
         ([0, 1], 1)
         """
         chosen = checked(DerivedOptions, options, "subgraph", ("vertices",))
-        return self._derived(chosen, {}, ids=id_array(vertices))
+        texts = cast("brimful.Graph", self).native.id_type == "string"
+        return self._derived(chosen, {}, ids=id_array(vertices, texts=texts))
 
     @shows_progress
     @described(DERIVED | LOOK_UP, "vertex", *_ERRORS)
@@ -141,7 +142,7 @@ class Derivations:
         ...         list(near)
         [0, 1, 2]
         """
-        from brimful.tables.derived import within
+        from brimful.tables.derived import derive_options, require_budget, within
 
         chosen = checked(DerivedOptions, options, "ego", ("vertex", "hops"))
         count = parse_count(hops, "hops")
@@ -149,6 +150,8 @@ class Derivations:
             raise UsageError("hops must be a number of steps, not None")
         graph = cast("brimful.Graph", self)
         resources = Resources(**picked(WorkOptions, chosen)).on(graph)
+        # The budget is refused before the neighborhood is read.
+        require_budget(derive_options(index=chosen["index"]), resources, joins=True, tests=False)
         ids = within(graph, [vertex], count, resources)
         return self._derived(chosen, {}, ids=ids)
 

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brimful.errors import BrimfulError, InputError, UsageError
+from brimful.errors import BrimfulError, BudgetError, InputError, UsageError
 from brimful.ids import VertexId, own_id
 from brimful.io.hidden import whole_graph
 from brimful.io.ingest import import_table
 from brimful.io.output import native_batches
 from brimful.io.reader_errors import stream_reader
-from brimful.memory import too_small
+from brimful.memory import smallest_error, too_small
 from brimful.options.imports import ImportOptions, PolicyOptions, import_options
 from brimful.options.table import picked
 from brimful.reporting import warn
@@ -239,15 +239,22 @@ def require_budget(
     """Refuse a budget that the import will not fit, before pyarrow and DuckDB are loaded."""
     from brimful import _native
 
-    given, _, reserve = _shares(resources, joins=joins, tests=tests)
-    _native.require_import_budget(
-        "parquet",
-        [],
-        weights="input",
-        **picked(PolicyOptions, options),
-        **given.limits(),
-        reserve_bytes=reserve,
-    )
+    given, memory, reserve = _shares(resources, joins=joins, tests=tests)
+    try:
+        _native.require_import_budget(
+            "parquet",
+            [],
+            weights="input",
+            **picked(PolicyOptions, options),
+            **given.limits(),
+            reserve_bytes=reserve,
+        )
+    except BudgetError as error:
+        if resources.process_budget:
+            raise
+        # The import has the budget without the memory of joins.
+        named = error.needed_bytes + memory
+        raise smallest_error(resources.budget_bytes(), named, "to derive a graph") from None
 
 
 def _shares(resources: Resources, *, joins: bool, tests: bool) -> tuple[Resources, int, int]:
@@ -264,9 +271,7 @@ def _shares(resources: Resources, *, joins: bool, tests: bool) -> tuple[Resource
     least = common + of_thread * (resources.threads or os.cpu_count() or 1)
     memory = MIN_JOIN_BYTES + max(0, limit - least) // _JOINED_SHARE
     if not resources.process_budget:
-        if limit <= memory:
-            raise too_small(limit, 2 * MIN_JOIN_BYTES, "for joins during an import")
-        return dataclasses.replace(resources, budget=limit - memory), memory, 0
+        return dataclasses.replace(resources, budget=max(1, limit - memory)), memory, 0
     return resources, memory, JOIN_RESERVE_BYTES + memory - MIN_JOIN_BYTES
 
 
