@@ -14,35 +14,27 @@ import os
 import pickle
 import sys
 from collections.abc import Mapping
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from brimful.adapted import aggregators_of, tolerance_of
+from brimful.adapted import tolerance_of
 from brimful.catalog import cluster_of, open_store
 from brimful.errors import ProgramError
 from brimful.identity import identity_of
-from brimful.kernels.computing import Computing, computing_of
 from brimful.kernels.fields import in_memory
 from brimful.kernels.interface import ABI_VERSION
 from brimful.kernels.methods import (
     Unfit,
-    check_class,
-    check_record,
-    method_of,
-    names_of,
-    overrides,
-    place,
-    without_weight,
 )
-from brimful.kernels.numbers import Numbers, bits, engine_combiner, kind_of
-from brimful.kernels.slots import Slot, change_slot, slots_of
+from brimful.kernels.numbers import Numbers, bits, engine_combiner
+from brimful.kernels.parts import Parts, parts_of
+from brimful.kernels.slots import Slot
 from brimful.kernels.steps import KernelSteps, has_steps
 from brimful.options.runs import CheckpointOptions, ProgramStepOptions, StepOptions
 from brimful.options.table import WorkOptions, picked
-from brimful.pregel.aggregators import checked_aggregators
 from brimful.pregel.program import Pregel
-from brimful.program import Program, thresholds_of
-from brimful.record import Record, record_of
+from brimful.program import Program
+from brimful.record import Record
 from brimful.result import Records, Result, run_divided
 
 if TYPE_CHECKING:
@@ -77,33 +69,6 @@ class Kernel(NamedTuple):
     def record(self) -> Record | None:
         """The fields of states, if they are not one number."""
         return self.reading.record
-
-
-class _Parts(NamedTuple):
-    """The parts of a program that its kernel consists of."""
-
-    combiner: str
-    methods: dict[str, FunctionType]
-    #: The operation of `signal` on the weight.
-    along: str
-    #: The numeric attributes that methods read.
-    parameters: dict[str, float | int]
-    least_id: int
-    is_weighted: bool
-    #: True if compiled code knows the degrees of vertices.
-    has_degrees: bool
-    #: The fields of states, if they are not one number, and the aggregators.
-    record: Record | None
-    slots: tuple[Slot, ...]
-    #: The functions of a Pregel program.
-    computing: Computing | None = None
-    #: The largest change of a state, if the run has a tolerance.
-    change: Slot | None = None
-
-    @property
-    def types(self) -> dict[str, str]:
-        """The types of parameters, which are compiled into the code; their values are not."""
-        return {name: kind_of(value) for name, value in self.parameters.items()}
 
 
 class KernelRun:
@@ -262,12 +227,12 @@ def kernel_of(
         UsageError: The run or the program can have no tolerance.
     """
     tolerance = tolerance_of(program, chosen)
-    if isinstance(program, Program):
-        parts = _parts_of(graph, program, chosen)
-        found = _compiled(program, parts) if is_compiled else _of_arrays(program, parts)
-    elif is_compiled:
-        parts = _parts_of_pregel(graph, program, chosen)
+    if is_compiled:
+        parts = parts_of(graph, program, chosen)
         found = _compiled(program, parts)
+    elif isinstance(program, Program):
+        parts = parts_of(graph, program, chosen)
+        found = _of_arrays(program, parts)
     else:
         raise Unfit("a Pregel program has no form with arrays", "Compile it")
     numbers, code, words, message_words = found
@@ -305,211 +270,7 @@ def _fields(numbers: Numbers, record: Record | None) -> list[tuple[str, str, int
     return [(field.name, field.code, layout[field.name][1]) for field in record.fields]
 
 
-def _parts_of(graph: Graph, program: Program, chosen: Mapping[str, Any]) -> _Parts:
-    """Return the parts of a program that signals and collects.
-
-    Raises:
-        Unfit: The program cannot run on shards.
-    """
-    check_class(program)
-    thresholds_of(program)
-    if chosen["mode"] == "async" and program.combiner == "sum":
-        raise Unfit('combiner "sum" needs supersteps on shards', "Leave mode out")
-    methods = {name: method_of(program, name) for name in ("initial_state", "collect")}
-    methods["signal"], along = without_weight(method_of(program, "signal"))
-    if overrides(program, "signal_score"):
-        methods["signal_score"] = method_of(program, "signal_score")
-    slots = slots_of(aggregators_of(program, chosen["mode"]))
-    if slots:
-        methods["aggregate"] = method_of(program, "aggregate")
-    record = record_of(program)
-    if record is not None:
-        check_record(record)
-    least_id = _least_id(graph) if "id" in names_of([methods["initial_state"]]) else 0
-    parameters = _parameters(program, methods, chosen)
-    return _Parts(
-        str(program.combiner),
-        methods,
-        along,
-        parameters,
-        least_id,
-        chosen["weighted"],
-        _has_degrees(program.combiner == "sum", methods, chosen),
-        record,
-        slots,
-        change=None if tolerance_of(program, chosen) is None else change_slot(slots),
-    )
-
-
-def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -> _Parts:
-    """Return the parts of a Pregel program.
-
-    Raises:
-        Unfit: The program cannot run on shards.
-    """
-    aggregators = checked_aggregators(program.aggregators)
-    slots = slots_of(aggregators, is_whole=has_steps(program))
-    kinds = {slot.name: slot.kind for slot in slots}
-    computing = computing_of(program, kinds, is_weighted=chosen["weighted"])
-    name, is_full = type(program).__name__, computing.is_full
-    if chosen["max_supersteps"] == 0:
-        raise Unfit(
-            "max_supersteps=0 leaves superstep 0 out, which compiled code always computes",
-            "Allow one superstep",
-        )
-    if computing.has_steps and cluster_of(chosen) is not None:
-        raise Unfit(
-            f"{name} has master_compute or worker_context, and compiled code has them in one "
-            "process",
-            "Leave cluster out",
-        )
-    if chosen["mode"] == "async":
-        if is_full or computing.message is not None or slots or computing.has_steps:
-            reason = "messages that are added"
-            if computing.message is not None:
-                reason = "messages with fields"
-            if slots or computing.has_steps:
-                reason = "aggregators, master_compute and worker_context"
-            raise Unfit(f"{reason} need supersteps", "Leave mode out")
-        if line := computing.read_later.get("superstep"):
-            raise Unfit(
-                f"{computing.place(line)} reads the superstep, and compiled code does not count "
-                "calls of a vertex",
-                "Compare it with 0 only, or leave mode out",
-            )
-    readers = _readers(computing, "id")
-    if is_full and readers:
-        which = "adds messages"
-        if computing.message is not None:
-            which = "has messages with fields and does not vote to halt in each call"
-        raise Unfit(
-            f"{readers[0]} reads vertex.id in a program that {which}, where vertices without edges "
-            "share one value",
-            "Leave vertex.id out",
-        )
-    if line := computing.read_later.get("id"):
-        raise Unfit(
-            f"{computing.place(line)} reads vertex.id after superstep 0", "Keep it in the value"
-        )
-    if not is_full:
-        why = f'which a compiled program with the combiner "{computing.combiner}" cannot'
-        if computing.message is not None:
-            why = "which a compiled program that votes to halt in each call cannot"
-        if not computing.always_halts:
-            raise Unfit(
-                f"{computing.place()} does not vote to halt in each call, which a compiled program "
-                f'with the combiner "{computing.combiner}" must',
-                "Vote to halt in each call",
-            )
-        if line := computing.contributes_first:
-            raise Unfit(
-                f"{computing.place(line)} contributes to aggregators in superstep 0, {why}",
-                "Contribute later",
-            )
-        if computing.has_steps and (line := computing.reads_first):
-            raise Unfit(
-                f"{computing.place(line)} reads aggregators in superstep 0, {why} if it has a "
-                "master or a worker context",
-                "Read them later",
-            )
-    return _Parts(
-        computing.combiner,
-        computing.functions,
-        computing.along,
-        _parameters(program, computing.functions, chosen),
-        _least_id(graph) if readers else 0,
-        chosen["weighted"],
-        _has_degrees(computing.is_full, computing.functions, chosen),
-        computing.value,
-        slots,
-        computing,
-    )
-
-
-def _readers(computing: Computing, field: str) -> list[str]:
-    """Return the methods that read a field of their vertex, with their lines."""
-    return [
-        _place(name, method)
-        for name, method in computing.functions.items()
-        if field in names_of([method])
-    ]
-
-
-def _place(name: str, method: FunctionType) -> str:
-    """Return the method behind a function of a program, with its file and line."""
-    return place("compute" if name in ("first", "later") else name, method)
-
-
-def _has_degrees(
-    is_full: bool, methods: Mapping[str, FunctionType], chosen: Mapping[str, Any]
-) -> bool:
-    """Return whether a kernel knows degrees: to read them, or to leave out signals of vertices.
-
-    `is_full`: each vertex acts in each superstep.
-    """
-    is_read = is_full or "degree" in names_of(methods.values())
-    return is_read and not chosen["weighted"]
-
-
-def _parameters(
-    program: Program | Pregel, methods: Mapping[str, FunctionType], chosen: Mapping[str, Any]
-) -> dict[str, float | int]:
-    """Return the numeric attributes that methods read.
-
-    Raises:
-        Unfit: They read degrees, which are not known.
-    """
-    names = names_of(methods.values())
-    for name, method in methods.items():
-        where = _place(name, method)
-        if chosen["weighted"] and "degree" in names_of([method]):
-            raise Unfit(
-                f"{where} reads vertex.degree, which a program on shards cannot in a weighted run",
-                "Leave weighted out",
-            )
-        if "getattr" in names_of([method]):
-            raise Unfit(
-                f"{where} calls getattr, and compiled code knows attributes by name",
-                "Name the attribute",
-            )
-    found = {
-        name: value
-        for name in sorted(names)
-        if isinstance(value := getattr(program, name, None), int | float)
-    }
-    for name, value in found.items():
-        if name.startswith("_"):
-            raise Unfit(
-                f"{type(program).__name__} reads self.{name}, which compiled code cannot name",
-                "Choose a name without an underscore before it",
-            )
-        if isinstance(value, int) and value >> 63 not in (0, -1):
-            raise Unfit(
-                f"{type(program).__name__}.{name} exceeds the integers of 64 bits",
-                "Make it a float",
-            )
-    return found
-
-
-def _least_id(graph: Graph) -> int:
-    """Return the least id of a graph, from which kernels count.
-
-    Raises:
-        Unfit: Ids are strings, or beyond 64 bits with a sign.
-    """
-    if graph.vertices == 0:
-        return 0
-    bounds = graph.native.signed_ids()
-    if bounds is None:
-        ids = "strings" if graph.native.id_type == "string" else "above 2^63"
-        raise Unfit(
-            f"a program on shards cannot read vertex.id here, because ids are {ids}",
-            "Import the graph with integer ids below 2^63",
-        )
-    return bounds[0]
-
-
-def _of_arrays(program: Program, parts: _Parts) -> tuple[Numbers, ArrayKernel, int, int]:
+def _of_arrays(program: Program, parts: Parts) -> tuple[Numbers, ArrayKernel, int, int]:
     from brimful.kernels.arrays import ArrayKernel
 
     kernel = ArrayKernel(
@@ -540,7 +301,7 @@ def _check_signals(program: Program | Pregel, combiner: str, numbers: Numbers) -
         )
 
 
-def _compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Any, int, int]:
+def _compiled(program: Program | Pregel, parts: Parts) -> tuple[Numbers, Any, int, int]:
     """Compile a kernel, or find it on disk; return it with its types.
 
     The numbers behind it are the words of a state, and those of a message with fields.
@@ -588,7 +349,7 @@ def _compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Any, i
 
 
 def _newly_compiled(
-    program: Program | Pregel, parts: _Parts
+    program: Program | Pregel, parts: Parts
 ) -> tuple[Numbers, Compiled, tuple[int, int]]:
     """Compile a kernel; return it with its types, and the words of a state and a message.
 
