@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
 import pytest
 
 import brimful as bf
@@ -94,6 +96,130 @@ def test_every_algorithm_gives_the_answer_of_the_disk_path(graph: bf.Graph, url:
         found = compute(graph, algorithm, options, store=url)
         bound = 1e-6 if options.get("precision") == "f32" else 1e-9
         assert_same(found, expected, bound=bound)
+
+
+class Steps(bf.Program):
+    """The least number of edges from vertex 0."""
+
+    delivery, combiner = "combined", "min"
+
+    def initial_state(self, vertex: Any) -> Any:
+        return 0 if vertex.id == 0 else None
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return None if source.state is None else source.state + 1
+
+    def collect(self, vertex: Any, signals: list[Any]) -> Any:
+        return min(signals if vertex.state is None else [vertex.state, *signals])
+
+
+class Failing(Steps):
+    """`Steps` that fails for one vertex, while it is loaded or when it collects."""
+
+    phase = "load"
+
+    def initial_state(self, vertex: Any) -> Any:
+        if self.phase == "load" and vertex.id == 39:
+            raise ValueError(vertex.id)
+        return super().initial_state(vertex)
+
+    def collect(self, vertex: Any, signals: list[Any]) -> Any:
+        if self.phase == "collect" and vertex.id == 7:
+            raise ValueError(vertex.id)
+        return super().collect(vertex, signals)
+
+
+@pytest.fixture(params=["mongodb", "orientdb"])
+def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Return the URL of a collection or class on a server, which is emptied at the end."""
+    if request.param == "mongodb":
+        url = mongo_url(request.getfixturevalue("mongo"))
+    else:
+        url = orient_url(request.getfixturevalue("orient"))
+    url = url.rpartition("/")[0] + "/Kept"
+    yield url
+    with opened_partition(url) as store:
+        store.clear()
+
+
+@contextlib.contextmanager
+def opened_partition(url: str) -> Iterator[Store]:
+    """Open the only partition of a run on a server."""
+    opener = stores.registry.opener(url)
+    assert opener is not None
+    with opener:
+        store = opener.open(0, 1 << 20, None)
+        yield store
+
+
+def count(url: str) -> int:
+    with opened_partition(url) as store:
+        return store.count()
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    """A graph of 41 vertices in a row."""
+    path = tmp_path / "chain.brimful"
+    table = pa.table({"source": range(40), "target": range(1, 41)})
+    bf.Graph.from_arrow(table, path=path).close()
+    return path
+
+
+def test_vertices_stay_on_a_server(server_url: str, chain: Path, tmp_path: Path) -> None:
+    url = f"{server_url}?retry_seconds=20&folder={quote(str(tmp_path / 'kept'), safe='')}"
+    with pytest.raises(bf.UsageError, match=r"folder= in the URL of .* is for vertices that stay"):
+        bf.run(chain, Steps(), store=url)
+    with pytest.raises(bf.UsageError, match="need a folder for their description"):
+        bf.run(chain, Steps(), store=server_url, keep=True)
+    states = bf.run(chain, Steps(), store=url, keep=True)
+    assert dict(states) == {vertex: vertex for vertex in range(41)}
+    with bf.VertexStore.open(url) as kept:
+        assert dict(kept) == dict(states)
+        assert quote(servers.PASSWORD, safe="") not in repr(kept)
+        kept.add_edge(0, 30)
+        assert kept.run(Steps(), start="kept")[40] == 11
+    with bf.VertexStore.open(url) as kept:
+        assert kept[30] == 1
+        assert sorted(kept.edges(0)) == [(1, 1.0), (30, 1.0)]
+        assert kept.run(Steps())[40] == 11
+    # Other runs refuse the vertices, and leave them as they are.
+    plain = ["run", "bfs", chain, "--source", 0, "--store", server_url]
+    assert "has 41 vertices of another run" in refuse(USAGE, *plain)
+    other = f"{server_url}?folder={tmp_path / 'other'}"
+    with pytest.raises(bf.UsageError, match="of another run, or of a load that was killed"):
+        bf.run(chain, Steps(), store=other, keep=True)
+    with bf.VertexStore.open(url) as kept:
+        assert kept[40] == 11
+
+
+def test_a_failed_load_leaves_no_vertices_on_a_server(
+    server_url: str, chain: Path, tmp_path: Path
+) -> None:
+    url = f"{server_url}?folder={tmp_path / 'kept'}"
+    program = Failing()
+    with pytest.raises(bf.ProgramError, match="39"):
+        bf.run(chain, program, store=url, keep=True)
+    assert count(server_url) == 0
+    # Vertices that were loaded stay when a later superstep fails.
+    program.phase = "collect"
+    with pytest.raises(bf.ProgramError, match="7"):
+        bf.run(chain, program, store=url, keep=True)
+    assert count(server_url) == 41
+    program.phase = "none"
+    assert bf.run(chain, program, store=url, keep=True)[40] == 40
+
+
+def test_the_vertices_of_an_algorithm_stay_on_a_server(
+    server_url: str, chain: Path, tmp_path: Path
+) -> None:
+    url = f"{server_url}?folder={tmp_path / 'kept'}"
+    run = ["run", "bfs", chain, "--source", 0, "--store", url, "--json", "--quiet"]
+    assert "is for vertices that stay" in refuse(USAGE, *run)
+    kept_at = succeed(*run, "--keep").figures["kept"]
+    assert kept_at is not None and quote(servers.PASSWORD, safe="") not in kept_at
+    with bf.VertexStore.open(url) as kept:
+        assert kept[40] == 40
 
 
 @pytest.mark.parametrize("more", [{"cache": "lru:20"}, {"cache": "score:20"}, {"lists": "disk"}])

@@ -81,8 +81,10 @@ def cluster_of(options: Mapping[str, object]) -> dict[str, Any] | None:
     return None
 
 
-def store_location(url: str | None) -> dict[str, Any]:
+def store_location(url: str | None, *, keeps: bool = False) -> dict[str, Any]:
     """Return the URL of a store without its secrets, and the opener of a plug-in.
+
+    `keeps`: the vertices are to stay, or have stayed.
 
     Raises:
         UsageError: There is no such store.
@@ -92,17 +94,25 @@ def store_location(url: str | None) -> dict[str, Any]:
     # The registry and its imports take 8 MB, which a run without a store need not pay.
     from brimful.stores.registry import opener
 
-    plug_in = opener(url)
+    plug_in = opener(url, keeps=keeps)
     return {"url": url if plug_in is None else plug_in.url, "opener": plug_in}
 
 
-def program_store(url: str | None, options: Mapping[str, object]) -> dict[str, Any]:
+def program_store(
+    url: str | None, options: Mapping[str, object], *, keeps: bool = False
+) -> dict[str, Any]:
     """Return the store of a program in Python as the native module takes it; no URL: no store.
+
+    `keeps`: its vertices are to stay, or have stayed.
 
     Raises:
         UsageError: There is no such store.
     """
-    return {**store_location(store_url(url)), "serializer": None, **picked(StoreOptions, options)}
+    return {
+        **store_location(store_url(url), keeps=keeps),
+        "serializer": None,
+        **picked(StoreOptions, options),
+    }
 
 
 def open_store(store: Mapping[str, Any]) -> AbstractContextManager[object]:

@@ -154,9 +154,10 @@ def run(
             objects, never serialized), "bytes" (records in memory), "file:PATH" or "kv:PATH"
             (records in a folder within PATH, which the run removes; "file:P1,P2" divides them among
             two disks), or the URL of a database.
-        keep: The vertices stay in the folder of `store`, "file:PATH" or "kv:PATH", where
-            `VertexStore` opens them. If they are there already, nothing is loaded: `initial_state`,
-            or `initial_value` of `Pregel`, sees the state of the last run as `vertex.state`.
+        keep: The vertices stay in `store`, where `VertexStore` opens them: in the folder of
+            "file:PATH" or "kv:PATH", or on a server whose URL has the option `folder=PATH`. If they
+            are there already, nothing is loaded: `initial_state`, or `initial_value` of `Pregel`,
+            sees the state of the last run as `vertex.state`.
         on: "shards" streams the edges of the graph directory, "store" loads vertices with their
             edges into `store`; None: the other options decide. A program on shards, or compiled,
             has a `combiner`, signals of one number each, states of one number or with the fields of
@@ -267,7 +268,7 @@ def interpreted(
         )
     if start is not None:
         _check_kept(graph, program, store, chosen)
-    location = program_store(store, chosen)
+    location = program_store(store, chosen, keeps=start is not None)
     cluster = cluster_of(chosen)
     if cluster is not None:
         _check_cluster(start, followed, chosen)

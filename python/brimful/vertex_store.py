@@ -13,6 +13,7 @@ from brimful.containers.bags import serializer_of
 from brimful.errors import NotFoundError, UsageError
 from brimful.extra_state import checked_dumps
 from brimful.ids import VertexId, vertex_id
+from brimful.io.redaction import redacted_word
 from brimful.options.checks import word
 from brimful.options.described import described
 from brimful.options.runs import RUN, ProgramOptions, StoreOptions
@@ -206,11 +207,11 @@ class VertexStore(States):
         check_outside(url)
         stored = described_store(url)
         if stored is None:
-            raise NotFoundError(f"there is no store of vertices at {url}")
+            raise NotFoundError(f"there is no store of vertices at {redacted_word(url)}")
         if serializer is None and stored["serializer"] not in _SAFE:
             raise UsageError(
-                f"the states in {url} were written by the serializer {stored['serializer']}; "
-                "name it with serializer="
+                f"the states in {redacted_word(url)} were written by the serializer "
+                f"{stored['serializer']}; name it with serializer="
             )
         chosen = checked(ResourceOptions, options, "open", ("url", "serializer"))
         chosen_serializer = stored["serializer"] if serializer is None else serializer
@@ -219,7 +220,7 @@ class VertexStore(States):
         limits = vars(Resources(**picked(ResourceOptions, chosen)).on(graph))
         native = _native.KeptVertexStore.open(
             graph.native,
-            program_store(url, checked(StoreOptions, {})),
+            program_store(url, checked(StoreOptions, {}), keeps=True),
             checked_dumps(name, dumps),
             loads,
             name,
@@ -470,11 +471,11 @@ class VertexStore(States):
     def __repr__(self) -> str:
         """Return the shape and the first rows."""
         if self._graph._native is None:
-            return f"<brimful.VertexStore {self._url} (closed)>"
+            return f"<brimful.VertexStore {redacted_word(self._url)} (closed)>"
         return super().__repr__()
 
     def _headline(self) -> str:
-        return f"brimful.VertexStore {self._url}: {counted(len(self), 'vertex')}"
+        return f"brimful.VertexStore {redacted_word(self._url)}: {counted(len(self), 'vertex')}"
 
 
 def keep(

@@ -102,8 +102,9 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "--keep",
         action="store_true",
-        help="keep the vertices with their edges and values in the folder of --store (file:PATH or "
-        "kv:PATH), which brimful.VertexStore opens in Python; they need the graph directory",
+        help="keep the vertices with their edges and values in --store (file:PATH, kv:PATH, or a "
+        "server with the option folder=PATH), which brimful.VertexStore opens in Python; they need "
+        "the graph directory",
     )
     parser.add_argument("--top", metavar="N", type=integer(1), help="print the N largest values")
     shared.add_options(parser, ResourceOptions)
@@ -115,6 +116,7 @@ def act(options: argparse.Namespace) -> None:
     if options.algorithm not in algorithms() and options.graph in algorithms():
         # The arguments came in the order of `brimful plan`: the graph first.
         options.algorithm, options.graph = options.graph, options.algorithm
+    kept = _kept(options)
     # Refuses an unknown algorithm before a graph is opened or imported.
     cluster = shared.chosen(options, ClusterOptions)
     run_request(options, options.algorithm, cluster=cluster)
@@ -125,8 +127,6 @@ def act(options: argparse.Namespace) -> None:
             "--source-weight needs the vertices of --source; give them, or leave --source-weight "
             "out"
         )
-    if options.keep:
-        _check_keep(options)
     join = _join(options)
     # Called for its error only: refuses an unknown suffix before the run.
     reserve_of_result(options.output)
@@ -135,20 +135,22 @@ def act(options: argparse.Namespace) -> None:
         check_output(options.output, overwrite=options.overwrite)
     if options.report is None:
         refuse_around(options, "--report")
-        _run(options, join, None)
+        _run(options, kept, join, None)
         return
     from brimful.cli.recorder import Recorder
     from brimful.report.html import check_report
 
     check_report(options.report, overwrite=options.overwrite)
-    _run(options, join, Recorder())
+    _run(options, kept, join, Recorder())
 
 
 def _run(
     options: argparse.Namespace,
+    kept: str | None,
     join: Columns | None,
     recorder: Recorder | None,
 ) -> None:
+    """Run the algorithm; `kept` is the URL at which its vertices stay afterwards."""
     from brimful import _native
 
     checkpoints = shared.chosen(options, CheckpointOptions)
@@ -169,7 +171,9 @@ def _run(
         if recorder is not None:
             given = replace(given, progress=recorder.beside(progress.update))
         graph = shared.open_named_graph(options, given, progress)
-        where = Where(graph, shared.chosen(options, WhereOptions))
+        where = Where(
+            graph, shared.chosen(options, WhereOptions), weighted=options.weighted is True
+        )
         graph = stack.enter_context(where.part(given))
         cluster = shared.chosen(options, ClusterOptions)
         request = run_request(
@@ -214,13 +218,13 @@ def _run(
                 )
         if isinstance(result, _native.Result):
             result.discard_checkpoints()
-            if options.keep:
-                _keep(options, Result(result), graph, given)
+            if kept is not None:
+                _keep(kept, options, Result(result), graph, given)
         stats = result.stats
         stats["peak_rss_bytes"] = _native.peak_rss_bytes()
         stats["output"] = options.output if written is None else written.name
         stats["documents"] = None if written is None else written.figures()
-        stats["kept"] = options.store if options.keep else None
+        stats["kept"] = None if kept is None else redacted_word(kept)
         stats["where"] = where.figures
         stats["join"] = None if join is None else asdict(tally)
         for sentence in tally.sentences(join.name) if join is not None else []:
@@ -298,33 +302,39 @@ def _refuse_for_rows(options: argparse.Namespace) -> None:
         refuse_documents(options.output)
 
 
-def _check_keep(options: argparse.Namespace) -> None:
-    """Refuse --keep where the vertices cannot stay.
+def _kept(options: argparse.Namespace) -> str | None:
+    """Return the URL at which the vertices stay; the run itself has records of its own.
 
     Raises:
         UsageError: There is no store in a folder, the folder is in use, or the graph is temporary.
     """
+    if not options.keep:
+        return None
     from brimful.stores.kept import check_new
+    from brimful.stores.registry import without_folder
 
-    if options.store is None:
-        raise UsageError("--keep needs the folder where vertices stay; give --store file:PATH")
+    kept: str | None = options.store
+    if kept is None:
+        raise UsageError("--keep needs a store where vertices stay; give --store file:PATH")
     if options.where or options.where_edges:
         raise UsageError(
             "--keep needs the directory of the graph, and a part of a graph is temporary; make the "
             "part a graph with 'brimful derive'"
         )
-    check_new(options.store)
+    check_new(kept)
+    options.store = without_folder(kept)
+    return kept
 
 
 def _keep(
-    options: argparse.Namespace, result: Result, graph: _native.Graph, given: Resources
+    url: str, options: argparse.Namespace, result: Result, graph: _native.Graph, given: Resources
 ) -> None:
     """Leave the vertices with their values in the folder of the store."""
     from brimful.graph import Graph
     from brimful.vertex_store import keep
 
     chosen = checked(ProgramOptions, {"weighted": options.weighted})
-    keep(Graph(graph), options.store, result, "json", {**chosen, **vars(given)})
+    keep(Graph(graph), url, result, "json", {**chosen, **vars(given)})
 
 
 def _show_top(result: _native.Result | _native.Rows, count: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from brimful.errors import BrimfulError, UsageError
 from brimful.io.formats import refuse_folder_in_graph, refuse_in_graph
+from brimful.io.redaction import redacted_word
 from brimful.options.runs import store_url
 
 
@@ -34,7 +35,7 @@ def _place(url: str) -> dict[str, Any]:
         return {"url": own, "opener": None}
     from brimful.catalog import store_location
 
-    return store_location(own)
+    return store_location(own, keeps=True)
 
 
 def check_outside(url: str) -> list[str]:
@@ -59,7 +60,9 @@ def check_new(url: str) -> None:
     """
     folders = check_outside(url)
     if described(url) is not None:
-        raise UsageError(f"there is a store at {url} already; open it, or remove its folder")
+        raise UsageError(
+            f"there is a store at {redacted_word(url)} already; open it, or remove its folder"
+        )
     for folder in folders:
         # A killed run leaves a folder of this name; the next run removes it.
         names = os.listdir(folder) if os.path.isdir(folder) else []

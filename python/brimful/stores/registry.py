@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import unquote
 
 from brimful.errors import UsageError
 from brimful.io.redaction import redacted_word
@@ -20,6 +21,9 @@ from brimful.wording import counted, did_you_mean, either, shortened
 
 #: The entry-point group of stores.
 GROUP = "brimful.stores"
+
+#: The option of the URL of a server whose vertices stay.
+_FOLDER = "folder="
 
 #: Bytes of memory for a partition whose records are only counted or removed.
 _CLAIM_BYTES = 1 << 20
@@ -80,14 +84,23 @@ def check_url(url: str) -> str:
 class Opener:
     """Opens the partitions of a store of one run, and removes their records at its end.
 
-    The native module sees the URL without options and secrets.
+    The native module sees the URL without options and secrets. For vertices that stay on a server
+    it sees the folder that describes them, with an empty folder for each partition that was opened.
     """
 
-    def __init__(self, name: str, store: type[Store], url: str) -> None:
-        """Prepare to open `url`; nothing is opened yet."""
-        self.name, self.form, self.in_folder = name, store.form, store.in_folder
+    def __init__(
+        self, name: str, store: type[Store], url: str, kept_folder: str | None = None
+    ) -> None:
+        """Prepare to open `url`; nothing is opened yet.
+
+        `kept_folder` describes the vertices of a server that stay.
+        """
+        self.name, self.form = name, store.form
+        self.in_folder = store.in_folder or kept_folder is not None
         self.library_bytes = store.library_bytes
-        self._store, self._url = store, url
+        self._store, self._url, self._kept_folder = store, url, kept_folder
+        #: Partitions of a server whose vertices are to stay, and that had none.
+        self._new: list[int] = []
         #: The stores, and whether their records are those of this run.
         self._opened: list[tuple[Store, bool]] = []
         self._stopped = threading.Event()
@@ -95,12 +108,14 @@ class Opener:
 
     @property
     def url(self) -> str:
-        """The URL to show."""
+        """The URL for the native module and for messages."""
+        if self._kept_folder is not None:
+            return f"{self.name}:{self._kept_folder}"
         return redacted_word(self._url).partition("?")[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the parts that a worker of a cluster needs to open its own partitions."""
-        return Opener, (self.name, self._store, self._url)
+        return Opener, (self.name, self._store, self._url, self._kept_folder)
 
     @contextlib.contextmanager
     def claimed(self, partitions: int) -> Iterator[None]:
@@ -140,6 +155,8 @@ class Opener:
         """Open a partition; the native module calls this on its threads."""
         path = None if folder is None else Path(folder)
         opened = self._store(Opening(self._url, partition, memory_bytes, path, self._stopped))
+        if self._kept_folder is not None and path is not None and not path.exists():
+            self._claim(opened, partition, path)
         # The native module closes a store in a folder itself, before it removes the folder.
         if not self.in_folder:
             with contextlib.ExitStack() as stack:
@@ -150,6 +167,24 @@ class Opener:
             with self._lock:
                 self._opened.append((opened, is_own))
         return opened
+
+    def _claim(self, opened: Store, partition: int, folder: Path) -> None:
+        """Make the folder of a new partition of a server whose vertices are to stay.
+
+        Raises:
+            UsageError: The partition has vertices already.
+        """
+        with contextlib.ExitStack() as stack:
+            stack.callback(opened.close)
+            if left := opened.count():
+                raise UsageError(
+                    f'the store "{redacted_word(self._url)}" has {counted(left, "vertex")} of '
+                    "another run, or of a load that was killed; remove it or name another"
+                )
+            folder.mkdir(parents=True)
+            stack.pop_all()
+        with self._lock:
+            self._new.append(partition)
 
     def stop(self) -> None:
         """End the waits of the store, because the user canceled the run."""
@@ -177,6 +212,20 @@ class Opener:
             for store, is_own in self._opened:
                 stack.callback(self._end, store, is_own=is_own, quiet=error is not None)
         self._opened.clear()
+        if error is not None and self._new:
+            with self._reported(quiet=True):
+                self._clear_new()
+        self._new.clear()
+
+    def _clear_new(self) -> None:
+        """Remove vertices that were to stay, if they were not loaded to the end."""
+        from brimful import _native
+
+        description = _native.KeptVertexStore.describe(self.url, self)
+        if description is None or description["is_loading"]:
+            for partition in self._new:
+                with self._alone(partition) as store:
+                    store.clear()
 
     def _end(self, store: Store, *, is_own: bool, quiet: bool) -> None:
         with self._reported(quiet=quiet):
@@ -201,11 +250,14 @@ class Opener:
             )
 
 
-def opener(url: str) -> Opener | None:
+def opener(url: str, *, keeps: bool = False) -> Opener | None:
     """Return the opener of the partitions of `url`; None for brimful's own stores.
 
+    `keeps`: the vertices are to stay, or have stayed.
+
     Raises:
-        UsageError: There is no such store, or its entry point does not name a class of stores.
+        UsageError: There is no such store, or its entry point does not name a class of stores; or
+            the option `folder` of a server is missing, or has no use.
     """
     scheme = check_url(url).partition(":")[0]
     if scheme in _own():
@@ -219,7 +271,40 @@ def opener(url: str) -> Opener | None:
                 f'the entry point "{scheme}" of the group {GROUP} names {store!r}, not a class '
                 "derived from brimful.stores.Store"
             )
-    return Opener(scheme, store, url)
+    own, folder = (url, None) if store.in_folder else _split_folder(url)
+    if keeps and folder is None and not store.in_folder:
+        raise UsageError(
+            f"vertices that stay in {scheme} need a folder for their description; add folder=PATH "
+            "to the options of the URL"
+        )
+    if folder is not None and not keeps:
+        raise UsageError(
+            f"folder= in the URL of {scheme} is for vertices that stay; leave it out, or keep them"
+        )
+    return Opener(scheme, store, own, folder)
+
+
+def without_folder(url: str) -> str:
+    """Return the URL of a server without the folder that describes vertices that stay."""
+    store = opener(url, keeps=True)
+    return url if store is None else _split_folder(url)[0]
+
+
+def _split_folder(url: str) -> tuple[str, str | None]:
+    """Return a URL without its option `folder`, and the value of the option.
+
+    Raises:
+        UsageError: The value is empty or names several folders.
+    """
+    base, mark, query = url.partition("?")
+    options = query.split("&") if mark else []
+    others = [option for option in options if not option.startswith(_FOLDER)]
+    found = [unquote(option.removeprefix(_FOLDER)) for option in options if option not in others]
+    if not found:
+        return url, None
+    if len(found) > 1 or not found[0] or "," in found[0]:
+        raise UsageError("folder= in the URL of a store names one folder, without a comma")
+    return base + ("?" + "&".join(others) if others else ""), found[0]
 
 
 def _entry(scheme: str) -> metadata.EntryPoint | None:

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brimful::execution::kept::KeptStore;
+use brimful::execution::kept::{Condition, KeptStore};
 use brimful::execution::{Error, Start};
 use brimful::graph::Graph as Inner;
 use pyo3::prelude::*;
@@ -60,6 +60,7 @@ impl KeptVertexStore {
         let Some(description) = description.map_err(Failure::from)? else { return Ok(None) };
         let out = PyDict::new(py);
         out.set_item("graph", description.graph.display().to_string())?;
+        out.set_item("is_loading", description.condition == Condition::Loading)?;
         for (name, value) in description.properties() {
             out.set_item(name, value)?;
         }
