@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure
 import brimful as bf
 from brimful.cli.recorder import Recorder
 from brimful.report import facts
+from brimful.wording import escape_controls
 from command import INPUT, USAGE, names_below, refuse, succeed
 
 RUN_FIGURES = [
@@ -204,6 +206,19 @@ def test_text_of_the_user_is_no_markup() -> None:
         assert "<b>" not in text and "&lt;b&gt;" in text
         assert len(Page(text).figures) >= 2
     assert "Neighborhood of <b>" in Page(report.html).figures
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "name", ["CORP\\jdoe", "\\1", "\\g<0>", "\x00\x1b[31m", "\t", "\U0001f600", "\ufffe"]
+)
+def test_a_report_shows_any_name(name: str) -> None:
+    with bf.Graph.from_arrow(pa.table({"source": [name], "target": ["b"]})) as graph:
+        text = graph.report(around=name).html
+    shown = escape_controls(name)
+    assert f"Neighborhood of {shown}" in Page(text).figures
+    assert f'aria-label="Neighborhood of {html.escape(shown)}"' in text
+    assert "\x1b" not in text and "\x00" not in text
 
 
 @pytest.mark.parametrize(

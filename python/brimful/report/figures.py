@@ -9,13 +9,14 @@ from __future__ import annotations
 import io
 import math
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import MissingPackageError
 from brimful.report.facts import Distribution
 from brimful.tables.convert_out import require
-from brimful.wording import printable
+from brimful.wording import escape_controls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +74,10 @@ def svg(name: str, draw: Callable[[Axes, Sequence[str]], object], *, small: bool
         figure = figures.Figure(figsize=(3.2, 1.8) if small else (4.8, 2.9), layout="constrained")
         draw(figure.subplots(), (_FIRST, _SECOND))
         out = io.StringIO()
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
+        with warnings.catch_warnings():
+            # The browser draws the text, in fonts of its own.
+            warnings.filterwarnings("ignore", "Glyph .* missing")
+            figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     text = re.sub(r"<metadata>.*?</metadata>", "", out.getvalue(), flags=re.S)
     text = text[text.index("<svg") :]
     # Several figures of a report must not share names.
@@ -83,7 +87,8 @@ def svg(name: str, draw: Callable[[Axes, Sequence[str]], object], *, small: bool
     for color, variable in _VARIABLES.items():
         text = text.replace(color, variable)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    return re.sub(r' width="[^"]*"', f' role="img" aria-label="{name}"', text, count=1)
+    # A plain string would be a pattern, in which a backslash of the name has a meaning.
+    return re.sub(r' width="[^"]*"', lambda _: f' role="img" aria-label="{name}"', text, count=1)
 
 
 def small(name: str, draw: Callable[[Axes, Sequence[str]], object]) -> str:
@@ -231,7 +236,7 @@ def plot_neighborhood(
     for one, (x, y) in places.items():
         is_center = one == vertex
         ax.scatter([x], [y], s=50 if is_center else 22, color=colors[is_center], zorder=2)
-        name = printable(str(one))
+        name = escape_controls(str(one))
         name = name if len(name) <= _NAME_CHARACTERS else name[: _NAME_CHARACTERS - 3] + "..."
         # A plain `$` would begin a formula.
         ax.annotate(

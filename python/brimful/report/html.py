@@ -24,7 +24,7 @@ from brimful.report.neighborhood import neighborhood
 from brimful.sizes import format_bytes
 from brimful.tables.convert_out import require, require_installed
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
-from brimful.wording import counted
+from brimful.wording import counted, escape_controls
 
 if TYPE_CHECKING:
     from brimful.graph import Graph
@@ -370,4 +370,5 @@ def _page(
         version=__version__,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
-    return Report(title, text)
+    # Names of vertices may have any characters.
+    return Report(title, escape_controls(text))
