@@ -248,8 +248,10 @@ def test_subgraphs_are_those_of_networkx(path: Path) -> None:
             graph.ego("z")
         with pytest.raises(bf.UsageError, match="hops must be"):
             graph.ego("a", -1)
-        with pytest.raises(bf.UsageError, match="the ids are not vertices of type string"):
+        with pytest.raises(bf.InputError, match="whose ids are strings"):
             graph.subgraph([1, 2])
+        with pytest.raises(bf.UsageError, match="the ids are not vertices of type string"):
+            graph.filter(table=pa.table({"vertex": [1, 2]}))
         with pytest.raises(bf.InputError, match="no vertex is left"):
             graph.subgraph([])
 
@@ -380,6 +382,26 @@ def test_the_smallest_budget_of_a_filter_works(tmp_path: Path) -> None:
     assert figures["vertices"] == count // 2
     assert figures["edges"] == sum(n % 2 == 0 and end.as_py() % 2 == 0 for n, end in enumerate(far))
     assert figures["peak_rss_bytes"] <= int(least[:-1]) << 20
+
+
+@pytest.mark.parametrize(
+    ("ids", "vertices"),
+    [
+        ("int", ["1", "2"]),
+        ("string", [1, 2]),
+        *((ids, [2.0**53, 2.0]) for ids in ("int", "string")),
+        *((ids, [True, False]) for ids in ("int", "string")),
+        *((ids, [b"1", b"2"]) for ids in ("int", "string")),
+    ],
+)
+def test_ids_of_a_table_are_of_the_type_of_the_graph(ids: Any, vertices: list[Any]) -> None:
+    edges = pa.table({"source": [1, 2, 2**53 + 1], "target": [2, 1, 2**53]})
+    table = pa.table({"vertex": vertices, "part": [0, 1]})
+    with bf.Graph.from_arrow(edges, ids=ids) as graph:
+        with pytest.raises(bf.UsageError, match="the vertices of the labels have the type"):
+            graph.contract(table)
+        with pytest.raises(bf.UsageError, match="the ids are not vertices of type"):
+            graph.filter(table=table)
 
 
 def test_a_neighborhood_keeps_the_budget_of_the_graph() -> None:

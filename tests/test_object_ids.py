@@ -333,3 +333,25 @@ def test_the_view_of_networkx_has_the_objects() -> None:
         assert nx.node_connected_component(view, (0, 0)) == set(source)
         assert nx.shortest_path_length(view, (0, 0), (2, 2)) == 4
         assert {frozenset(part) for part in nx.connected_components(view)} == {frozenset(source)}
+
+
+def test_many_floats_and_integers_beside_strings_are_looked_up() -> None:
+    plain = nx.Graph([(0.5, 1.5), (1.5, 2), (2, "a")])
+    with bf.Graph.from_networkx(plain) as graph:
+        for ids in ([0.5, 1.5], [2, "a"], [2, 0.5], [2], np.array([0.5, 1.5]), pa.array([0.5])):
+            own = [one.as_py() if isinstance(one, pa.Scalar) else one for one in ids]
+            assert graph.degrees_many(ids).to_pylist() == [plain.degree(one) for one in own]
+            edges = graph.neighbors_many(ids)
+            sources, targets = (
+                list(map(bf.id_of_name, edges[name].to_pylist())) for name in ("source", "target")
+            )
+            assert sorted(zip(sources, targets, strict=True), key=str) == sorted(
+                ((one, other) for one in own for other in plain[one]), key=str
+            )
+            with graph.subgraph(ids) as part:
+                assert set(part) == set(own)
+                assert part.edges == plain.subgraph(own).number_of_edges()
+        assert graph.shortest_path(0.5, "a") == [0.5, 1.5, 2, "a"]
+        for wrong in ([None], [True], [b"a"]):
+            with pytest.raises(UsageError, match="cannot be the id of a vertex"):
+                graph.neighbors_many(wrong)

@@ -168,9 +168,7 @@ def test_a_combine_of_signals_without_a_value_is_refused(store: str, mutates: bo
     Sometimes.mutates = mutates
     with (
         bf.read(pa.table({"source": [2, 3], "target": [1, 1]})) as star,
-        pytest.raises(
-            bf.ProgramError, match=r"combine returned None for (two signals|2 and 3)"
-        ),
+        pytest.raises(bf.ProgramError, match=r"combine returned None for (two signals|2 and 3)"),
     ):
         bf.run(star, Sometimes(), store=store)
 

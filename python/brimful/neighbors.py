@@ -196,7 +196,8 @@ class Neighbors:
         import pyarrow as pa
 
         lookup = self._indexed(direction)
-        stream = lookup.neighbor_stream(self._many(vertices), direction, flag(weights, "weights"))
+        ids = _many(vertices, texts=self._has_texts)
+        stream = lookup.neighbor_stream(ids, direction, flag(weights, "weights"))
         source = pa.RecordBatchReader.from_stream(stream)
         return pa.Table.from_batches(native_batches(source), source.schema)
 
@@ -223,7 +224,8 @@ class Neighbors:
         """
         import pyarrow as pa
 
-        degrees = self._indexed(direction).degrees(self._many(vertices), direction)
+        ids = _many(vertices, texts=self._has_texts)
+        degrees = self._indexed(direction).degrees(ids, direction)
         return pa.Array.from_buffers(pa.int64(), len(degrees) // 8, [None, pa.py_buffer(degrees)])
 
     def _listed(
@@ -234,37 +236,10 @@ class Neighbors:
             return list_ids(found[0]), found[1]
         return list_ids(found)
 
-    def _many(self, vertices: object) -> memoryview | list[str]:
-        """Return vertices as the native module takes them: 64-bit integers, or strings.
-
-        Raises:
-            UsageError: The vertices are neither.
-        """
-        import pyarrow as pa
-
-        array = id_array(vertices, texts=cast("Graph", self).native.id_type == "string")
-        if isinstance(array, pa.ChunkedArray):
-            array = array.combine_chunks()
-        kind = array.type
-        if pa.types.is_dictionary(kind):
-            array, kind = array.dictionary_decode(), kind.value_type
-        if len(array) == 0:
-            return memoryview(b"").cast("q")
-        if array.null_count:
-            raise UsageError(f"one of {counted(len(array), 'vertex')} is null; leave it out")
-        if pa.types.is_integer(kind):
-            signed = pa.types.is_signed_integer(kind)
-            numbers = array.cast(pa.int64() if signed else pa.uint64())
-            words = memoryview(numbers.buffers()[1]).cast("q" if signed else "Q")
-            return words[numbers.offset : numbers.offset + len(numbers)]
-        if (
-            pa.types.is_string(kind)
-            or pa.types.is_large_string(kind)
-            or pa.types.is_string_view(kind)
-        ):
-            names: list[str] = array.to_pylist()
-            return names
-        raise UsageError(f"vertices must be 64-bit integers or strings, not {kind}")
+    @property
+    def _has_texts(self) -> bool:
+        """Whether the ids are strings."""
+        return cast("Graph", self).native.id_type == "string"
 
     @property
     def _lookups(self) -> _native.Lookup:
@@ -302,13 +277,14 @@ class Neighbors:
 
 
 def id_array(vertices: Any, *, texts: bool) -> Any:
-    """Return vertices as an Arrow array, of names if they are of several types.
+    """Return vertices as an Arrow array, of strings if the ids of the graph are (`texts`).
 
     Raises:
-        UsageError: The vertices are one id, or are of several types in a graph whose ids are no
-            strings (`texts`).
+        UsageError: The vertices are neither all 64-bit integers nor all strings, or one id.
     """
     import pyarrow as pa
+
+    from brimful.tables.joining import plain_type
 
     if isinstance(vertices, (str, bytes)):
         # Its letters would be the ids.
@@ -326,16 +302,14 @@ def id_array(vertices: Any, *, texts: bool) -> Any:
                     f"vertices must be a sequence of ids, not a table of the columns {columns}; "
                     "pass one of them"
                 )
-            return array
-        given = vertices if hasattr(vertices, "__len__") else list(vertices)
-        try:
-            array = pa.array(given)
-        except OverflowError:
-            # By default Arrow converts integers to signed ones.
-            return pa.array(given, pa.uint64())
-        kind = array.type
-        is_named = pa.types.is_list(kind) or (texts and pa.types.is_floating(kind))
-        return _named(given) if is_named else array
+            given = array
+        else:
+            given = vertices if hasattr(vertices, "__len__") else list(vertices)
+            try:
+                array = pa.array(given)
+            except OverflowError:
+                # By default Arrow converts integers to signed ones.
+                array = pa.array(given, pa.uint64())
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, UsageError):
             raise
@@ -344,14 +318,42 @@ def id_array(vertices: Any, *, texts: bool) -> Any:
         kinds = dict.fromkeys(type(one).__name__ for one in given)
         found = f"found {' and '.join(kinds)}" if len(kinds) > 1 else " ".join(str(error).split())
         raise UsageError(f"vertices must be all 64-bit integers or all strings; {found}") from None
+    is_named = texts and len(array) and not pa.types.is_string(plain_type(array.type))
+    return _named(given) if is_named or pa.types.is_list(array.type) else array
 
 
 def _named(vertices: Any) -> Any:
-    """Return an Arrow array of the names of vertices.
+    """Return an Arrow array of the names of vertices, some of which are tuples or frozensets."""
+    import pyarrow as pa
+
+    plain = vertices.to_pylist() if isinstance(vertices, pa.Array) else vertices
+    return pa.array(map(text_id, plain), pa.string())
+
+
+def _many(vertices: object, *, texts: bool) -> memoryview | list[str]:
+    """Return vertices as the native module takes them: 64-bit integers, or strings.
 
     Raises:
-        UsageError: One is no id.
+        UsageError: The vertices are neither.
     """
     import pyarrow as pa
 
-    return pa.array(map(text_id, vertices), pa.string())
+    array = id_array(vertices, texts=texts)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        array, kind = array.dictionary_decode(), kind.value_type
+    if len(array) == 0:
+        return memoryview(b"").cast("q")
+    if array.null_count:
+        raise UsageError(f"one of {counted(len(array), 'vertex')} is null; leave it out")
+    if pa.types.is_integer(kind):
+        signed = pa.types.is_signed_integer(kind)
+        numbers = array.cast(pa.int64() if signed else pa.uint64())
+        words = memoryview(numbers.buffers()[1]).cast("q" if signed else "Q")
+        return words[numbers.offset : numbers.offset + len(numbers)]
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        names: list[str] = array.to_pylist()
+        return names
+    raise UsageError(f"vertices must be 64-bit integers or strings, not {kind}")

@@ -134,7 +134,10 @@ def derive(
     columns = [] if merges else edge_columns(graph).names
     edges = _edges(graph, wanted.edges, columns)
     if next(vertices([]), None) is None:
-        raise InputError(f"no vertex is left of {graph.path}; check ids and conditions")
+        raise InputError(
+            f"no vertex is left of {graph.path}, whose ids are "
+            f"{'strings' if graph.id_type == 'string' else 'integers'}; check ids and conditions"
+        )
     given, memory, reserve = _shares(resources, joins=joins, tests=tests)
     resources.shrink_arrow_pools()
     ends = ["target", "source"] if wanted.reverse else ["source", "target"]
@@ -312,12 +315,21 @@ def _sorted_ids(ids: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
     if isinstance(ids, pa.ChunkedArray):
         ids = ids.combine_chunks()
     try:
-        if pa.types.is_string(kind) == pa.types.is_integer(ids.type) and len(ids):
+        if not _is_of(ids.type, kind) and len(ids):
             raise pa.ArrowInvalid(f"they are {ids.type}")
         distinct = pc.unique(ids.cast(kind).drop_null())
     except pa.ArrowException as error:
         raise UsageError(f"the ids are not vertices of type {kind}: {error}") from None
     return distinct.take(pc.sort_indices(distinct))
+
+
+def _is_of(found: pyarrow.DataType, kind: pyarrow.DataType) -> bool:
+    """Return whether vertices of the type `found` are those of a graph; a cast would guess."""
+    import pyarrow as pa
+
+    plain = plain_type(found)
+    fits = pa.types.is_string if pa.types.is_string(kind) else pa.types.is_integer
+    return bool(fits(plain))
 
 
 def _those_in(batch: pyarrow.RecordBatch, ids: pyarrow.Array) -> pyarrow.RecordBatch:
@@ -430,7 +442,12 @@ def _contracted(
             "strings; convert the column"
         )
     failures, name = list[BrimfulError](), "the labels"
-    kind = edges.schema.field(0).type
+    kind, found = edges.schema.field(0).type, labeled.schema.field(0).type
+    if not _is_of(found, kind):
+        raise UsageError(
+            f"the vertices of the labels have the type {found}, and those of the graph {kind}; "
+            "convert the column vertex of the labels"
+        )
     rows = Counter[str]()
     edges, ids = (
         _tallied(edges, rows, "edge"),
