@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import brimful as bf
@@ -569,3 +570,20 @@ def test_an_empty_path_is_refused(tmp_path: Path) -> None:
     edges = write_edges(tmp_path / "e.txt", [(1, 2)])
     assert "'' does not exist" in refuse(INPUT, "import", "", tmp_path / "g.brimful")
     assert "and '' ends in none" in refuse(USAGE, "run", "pagerank", edges, "-o", "", "--quiet")
+
+
+def test_a_text_in_the_place_of_a_number_is_shown_in_quotes() -> None:
+    with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as opened:
+        graph: Any = opened
+        ranks: Any = bf.pagerank(opened)
+        calls: list[tuple[Any, str]] = [
+            (lambda: bf.pagerank(graph, threads="2"), "threads must be a whole number, not '2'"),
+            (lambda: bf.pagerank(graph, damping="0.8"), "damping must be a number, not '0.8'"),
+            (lambda: bf.pagerank(graph, tolerance="0"), "tolerance must be a number, not '0'"),
+            (lambda: bf.pagerank(graph, weighted="True"), "must be True or False, not 'True'"),
+            (lambda: ranks.top("1"), "n must be a whole number of at least 0, not '1'"),
+            (lambda: graph.ego(1, "2"), "hops must be a whole number, not '2'"),
+        ]
+        for call, says in calls:
+            with pytest.raises(bf.UsageError, match=says):
+                call()

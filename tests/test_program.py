@@ -444,7 +444,7 @@ def test_scores_decide_who_signals(tmp_path: Path, store: str, mode: Any) -> Non
         lost = type("Lost", (Scored,), {"collect_score": lambda self, vertex, signals: math.nan})
         with pytest.raises(bf.ProgramError, match="a score must be a number"):
             bf.run(graph, lost(), mode=mode)
-        with pytest.raises(bf.UsageError, match="signal_threshold must be a number, not a"):
+        with pytest.raises(bf.UsageError, match="signal_threshold must be a number, not 'a'"):
             bf.run(graph, type("Wrong", (Scored,), {"signal_threshold": "a"})(), mode=mode)
 
 

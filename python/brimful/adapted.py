@@ -17,7 +17,7 @@ from brimful.pregel.part import ALONE, Part
 from brimful.pregel.program import Pregel
 from brimful.program import Program, Vertex, combiner_of, differ
 from brimful.record import Record
-from brimful.wording import shortened
+from brimful.wording import literal, shortened
 
 #: The methods that may read aggregates: in compiled code a vertex signals at the end of a
 #: superstep, before the values over all vertices are known.
@@ -37,7 +37,7 @@ def tolerance_of(program: Program | Pregel, chosen: Mapping[str, Any]) -> float 
     if tolerance is None:
         return None
     if tolerance < 0:
-        raise UsageError(f"tolerance must be at least 0, not {shortened(tolerance)}")
+        raise UsageError(f"tolerance must be at least 0, not {literal(tolerance)}")
     if isinstance(program, Pregel):
         raise UsageError(
             "a Pregel program ends when its vertices have halted or its master halts it; leave "

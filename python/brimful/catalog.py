@@ -17,7 +17,7 @@ from brimful.options import checks
 from brimful.options.clusters import ClusterOptions
 from brimful.options.runs import PlaceOptions, RequestOptions, StoreOptions, store_url
 from brimful.options.table import picked
-from brimful.wording import did_you_mean, shortened, unknown
+from brimful.wording import did_you_mean, literal, shortened, unknown
 
 #: The command that lists all algorithms.
 LIST_COMMAND = "brimful algorithms"
@@ -152,9 +152,7 @@ def _checked_value(name: str, value: object, kind: str, choices: list[str] | Non
         return checks.numbers(value, name)
     number = float(value) if checks.is_real(value) else math.nan
     if kind == "number" and not math.isfinite(number):
-        raise UsageError(f"{name} must be a number, not {shortened(value)}")
+        raise UsageError(f"{name} must be a number, not {literal(value)}")
     if kind == "count" and not (number.is_integer() and 0 <= number <= _MOST_EXACT):
-        raise UsageError(
-            f"{name} must be a whole number from 0 to 2^53 - 1, not {shortened(value)}"
-        )
+        raise UsageError(f"{name} must be a whole number from 0 to 2^53 - 1, not {literal(value)}")
     return value

@@ -15,7 +15,7 @@ from brimful.reporting import shows_progress
 from brimful.resources import Resources
 from brimful.result import Result
 from brimful.rows import Rows
-from brimful.wording import shortened
+from brimful.wording import literal, shortened
 
 
 @described(RUN, *RUN_ERRORS)
@@ -231,7 +231,7 @@ def modularity(
 
     factor = checks.real(resolution, "resolution")
     if factor is None or factor < 0:
-        raise UsageError(f"resolution must be at least 0, not {shortened(resolution)}")
+        raise UsageError(f"resolution must be at least 0, not {literal(resolution)}")
     return _native.modularity(partition_of(partition), factor, **_work(weighted, options))
 
 

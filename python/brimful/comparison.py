@@ -22,7 +22,7 @@ from brimful.tables.joining import join_memory
 from brimful.tables.result_files import READ_BYTES
 from brimful.tables.result_rows import known_bytes
 from brimful.tables.sides import Matched, Side, matched
-from brimful.wording import shortened
+from brimful.wording import literal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -148,7 +148,7 @@ def compared(
         tolerance = 0.0 if exact else FLOAT_TOLERANCE
     checked = real(tolerance, "tolerance")
     if checked is None or checked < 0:
-        raise UsageError(f"tolerance must be at least 0, not {shortened(tolerance)}")
+        raise UsageError(f"tolerance must be at least 0, not {literal(tolerance)}")
     tolerance = checked
     ranked, joins = _shares(resources, taken, joins=sides[0].keys != ["vertex"])
     rows = matched(*sides, joins, resources.threads)

@@ -13,7 +13,7 @@ from brimful.errors import UsageError
 from brimful.options.checks import word
 from brimful.packages import numpy
 from brimful.pregel.changes import NewVertex, VertexChanges, VertexData, resolved
-from brimful.wording import shortened
+from brimful.wording import literal
 
 
 class Vertex(Protocol):
@@ -488,5 +488,5 @@ def thresholds_of(program: Program) -> tuple[float, float]:
     thresholds = (program.signal_threshold, program.collect_threshold)
     for name, value in zip(("signal_threshold", "collect_threshold"), thresholds, strict=True):
         if not isinstance(value, (int, float)) or math.isnan(value):
-            raise UsageError(f"{name} must be a number, not {shortened(value)}")
+            raise UsageError(f"{name} must be a number, not {literal(value)}")
     return float(thresholds[0]), float(thresholds[1])

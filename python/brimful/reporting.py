@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from brimful.errors import UsageError, worded
-from brimful.wording import shortened
+from brimful.wording import literal
 
 #: Called about ten times a second, on the calling thread, with the phase, the units done, the
 #: total of units (0: unknown) and the seconds since the phase began. An exception that it raises
@@ -41,7 +41,7 @@ def reportable(progress: Any, name: str = "progress") -> Any:
         return progress
     raise UsageError(
         f"{name} must be True, False or a function of phase, done, total and seconds, not "
-        + shortened(progress)
+        + literal(progress)
     )
 
 

@@ -11,7 +11,7 @@ import re
 from typing import SupportsIndex
 
 from brimful.errors import UsageError
-from brimful.wording import counted, shortened
+from brimful.wording import counted, literal, shortened
 
 _SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>[kmgtp]?)(ib|b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -73,7 +73,7 @@ def parse_count(number: int | None, name: str, least: int = 0, most: int = MOST)
     if number is None:
         return None
     if isinstance(number, bool) or not isinstance(number, SupportsIndex):
-        raise UsageError(f"{name} must be a whole number, not {shortened(number)}")
+        raise UsageError(f"{name} must be a whole number, not {literal(number)}")
     count = operator.index(number)
     if count < least:
         raise UsageError(f"{name} must be at least {least}, not {shortened(count)}")

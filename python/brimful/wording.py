@@ -74,6 +74,11 @@ def shortened(value: object) -> str:
     return f"{text[:_SHOWN_CHARACTERS]}... ({len(text):,} characters)"
 
 
+def literal(value: object) -> str:
+    """Return a value of a wrong type for a message: text in quotes, as `'2'` is no number."""
+    return repr(shortened(value)) if isinstance(value, str) else shortened(value)
+
+
 def printable(text: str) -> str:
     r"""Return text in which bytes that are not UTF-8, as in file names, are written `\udcff`."""
     return text.encode("utf-8", "backslashreplace").decode()

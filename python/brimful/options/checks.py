@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any, SupportsIndex, TypeGuard, cast
 
 from brimful.errors import UsageError
-from brimful.wording import did_you_mean, either, printable, shortened
+from brimful.wording import did_you_mean, either, literal, printable, shortened
 
 #: The longest path that the system takes.
 _LONGEST_TEXT = 4096
@@ -62,7 +62,7 @@ def flag(value: object, name: str) -> bool:
     """
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
-    raise UsageError(f"{name} must be True or False, not {shortened(value)}")
+    raise UsageError(f"{name} must be True or False, not {literal(value)}")
 
 
 def real(value: Any, name: str) -> float | None:
@@ -75,7 +75,7 @@ def real(value: Any, name: str) -> float | None:
         return None
     if is_real(value) and math.isfinite(value):
         return float(value)
-    raise UsageError(f"{name} must be a number, not {shortened(value)}")
+    raise UsageError(f"{name} must be a number, not {literal(value)}")
 
 
 def numbers(value: object, name: str) -> list[float]:
@@ -104,7 +104,7 @@ def whole(value: Any, name: str, most: float = math.inf) -> int:
         UsageError: `value` is another number, or none.
     """
     if not is_real(value) or not math.isfinite(value) or value < 0 or value != int(value):
-        raise UsageError(f"{name} must be a whole number of at least 0, not {shortened(value)}")
+        raise UsageError(f"{name} must be a whole number of at least 0, not {literal(value)}")
     if value > most:
         raise UsageError(f"{name} must be at most {most:,}, not {shortened(value)}")
     return int(value)
