@@ -414,6 +414,12 @@ def test_an_output_does_not_replace_a_pipe(tmp_path: Path, words: list[str]) -> 
     assert pipe.is_fifo()
 
 
+def test_an_export_to_standard_output_is_refused(rmat: Path, tmp_path: Path) -> None:
+    words = ("export", rmat, "-", "--format", "edgelist", "--quiet")
+    assert "name a file in place of -" in refuse(USAGE, *words, cwd=tmp_path)
+    assert not names_below(tmp_path)
+
+
 def test_the_first_refusal_counts_the_record_batches_of_an_arrow_file(tmp_path: Path) -> None:
     table, out = tmp_path / "plain.arrow", tmp_path / "g.brimful"
     names = [f"{number:06d}".ljust(10_000, "x") for number in range(4000)]

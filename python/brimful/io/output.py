@@ -56,7 +56,7 @@ def check_output(path: str, *, overwrite: bool) -> None:
 
     Raises:
         UsageError: The file exists and `overwrite` is false, is a directory, a pipe or a device, or
-            lies in a graph; or as `documents.results.check_destination`.
+            lies in a graph, or the path is `-`; or as `documents.results.check_destination`.
         StoreIoError: Its folder is missing or cannot be written, or a server did not answer.
     """
     if is_database(path):
@@ -67,6 +67,9 @@ def check_output(path: str, *, overwrite: bool) -> None:
     from brimful import _native
 
     refuse_remote_output(path)
+    if path == "-":
+        # It is standard input of an import, so that a file of this name would be a surprise.
+        raise UsageError("nothing is written to standard output; name a file in place of -")
     if os.path.isdir(path):
         raise UsageError(f"{path} is a directory; name a file in it")
     if is_special(path):
