@@ -482,3 +482,17 @@ def test_an_input_that_changed_does_not_lose_columns(tmp_path: Path) -> None:
     edges.write_text("1 2\n2 3\n")
     with pytest.raises(bf.InputError, match=r"would lose the columns of .*edges\.txt\.brimful"):
         bf.read(edges)
+
+
+@pytest.mark.parametrize("kind", ["vertex_columns", "edge_columns"])
+def test_the_budget_that_an_import_with_columns_names_works(tmp_path: Path, kind: str) -> None:
+    edges = pa.table({"source": [1, 2], "target": [2, 1], "since": [2019, 2020]})
+    pq.write_table(edges, tmp_path / "edges.parquet")
+    years = pa.table({"vertex": [1, 2], "year": [2019, 2020]})
+    columns: Any = {"vertex_columns": years, "edge_columns": ["since"]}[kind]
+    ends: dict[str, Any] = {"source": "source", "target": "target", kind: columns}
+    for inputs in (tmp_path / "edges.parquet", edges):
+        with pytest.raises(bf.BudgetError) as refused:
+            bf.read(inputs, budget=1, **ends)
+        with bf.read(inputs, budget=refused.value.needed_bytes, **ends) as graph:
+            assert graph.edges == 2

@@ -12,7 +12,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from brimful.io.hidden import whole_graph
-from brimful.options.imports import VertexColumnOptions
+from brimful.memory import require_all
+from brimful.options.imports import PolicyOptions, VertexColumnOptions
 from brimful.options.table import picked
 
 if TYPE_CHECKING:
@@ -43,9 +44,18 @@ def build(
     from brimful import _native
     from brimful.tables.columns import add_vertex_columns
     from brimful.tables.edge_columns import add_edge_columns, check_edge_columns
-    from brimful.tables.joining import Join, table_name
+    from brimful.tables.joining import Join, join_memory, table_name
 
-    # Tables that cannot be joined are refused before the edges are read.
+    # Tables that cannot be joined, and budgets, are refused before the edges are read.
+    if not resources.process_budget:
+        # On the command line `io.ingest.require_budget` also counts the packages.
+        policies = picked(PolicyOptions, chosen)
+        require_all(
+            lambda: _native.require_import_budget(
+                "parquet", [], weights="input", **policies, **resources.limits(), reserve_bytes=0
+            ),
+            lambda: join_memory(resources),
+        )
     if table is not None:
         Join(table, wanted["on"])
     if names is not None:
