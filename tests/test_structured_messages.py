@@ -346,8 +346,16 @@ def test_a_value_that_its_field_cannot_hold_ends_the_run(graph: bf.Graph) -> Non
             vertex.send_to_all((1, 1 << 31))
         vertex.vote_to_halt()
 
-    for method in (compute, sends):
-        for way in ("never", "numba"):
+    def replaces(self: Any, vertex: Any, messages: Any) -> None:
+        vertex.value = vertex.value._replace(greatest=1 << 40)
+        vertex.vote_to_halt()
+
+    for method, ways in (
+        (compute, ("never", "numba")),
+        (sends, ("never", "numba")),
+        (replaces, ("never",)),
+    ):
+        for way in ways:
             error = failing(graph, way, compute=method)
             assert isinstance(error, bf.ProgramError)
             assert "the field greatest holds -2147483648 to 2147483647, not" in str(error)

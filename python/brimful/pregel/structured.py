@@ -38,9 +38,7 @@ class StructuredVertex(PregelVertex):
     @value.setter
     def value(self, value: Any) -> None:
         record = self._record
-        if record is not None and type(value) is not record.type:
-            value = record.of(value, "compute", "set")
-        self._value = value
+        self._value = value if record is None else record.of(value, "compute", "set")
 
     def send(self, target: Any, message: Any) -> None:
         """Send a message to a vertex."""
