@@ -174,6 +174,17 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
                     bf.run(graph, after, resume=True, **given)
         with pytest.raises(bf.UsageError, match=r"attribute 'sources'.*underscore"):
             bf.run(graph, Reach(threading.Lock()), checkpoint_every=1, **given)
+
+        # The functions of aggregators are compared by their code.
+        def counting(times: int) -> bf.Program:
+            counts = {"n": bf.Aggregator(lambda left, right: left + times * right, 0)}
+            return changed(aggregators=counts, aggregate=lambda self, vertex, new: 1)([0])
+
+        given = {"checkpoint_dir": tmp_path / "counts"}
+        bf.run(graph, counting(1), checkpoint_every=1, max_supersteps=3, **given)
+        with pytest.raises(bf.UsageError, match="attribute aggregators was"):
+            bf.run(graph, counting(2), resume=True, **given)
+        assert bf.run(graph, counting(1), resume=True, **given).stats["resumed_from"] == 3
         # Nothing has to be compared.
         bf.run(graph, changed(lock=threading.Lock())([0]), max_supersteps=1)
 

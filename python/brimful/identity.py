@@ -11,6 +11,7 @@ from types import CodeType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
 from brimful.errors import UsageError
+from brimful.pregel.aggregators import Aggregator
 from brimful.pregel.program import Pregel
 from brimful.program import Program
 
@@ -97,6 +98,8 @@ def text_of(value: Any, name: str, within: tuple[FunctionType, ...] = ()) -> str
         return value.__name__
     if isinstance(value, FunctionType):
         return _of_function(value, within)
+    if isinstance(value, Aggregator):
+        return text(vars(value))
     try:
         return f"{type(value).__qualname__} {_digest(pickle.dumps(value, protocol=5))}"
     except Exception as error:
