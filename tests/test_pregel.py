@@ -324,6 +324,21 @@ def test_what_a_serializer_cannot_write_is_refused_before_the_run(tmp_path: Path
         assert dict(bf.run(graph, Pairs(), serializer="pickle", **given))
 
 
+def test_an_aggregate_that_the_serializer_cannot_write_ends_the_run(tmp_path: Path) -> None:
+    class Sets(Tally):
+        aggregators: ClassVar = {**Tally.aggregators, "set": bf.Aggregator(lambda _, new: new, 0)}
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[int]) -> None:
+            super().compute(vertex, messages)
+            vertex.aggregate("set", {vertex.id})
+
+    with graph_of([1], [2]) as graph, pytest.raises(bf.UsageError) as raised:
+        bf.run(graph, Sets(), checkpoint_dir=tmp_path / "c", checkpoint_every=1)
+    assert "aggregators and worker context cannot be in a checkpoint: the serializer" in str(
+        raised.value
+    )
+
+
 @pytest.mark.parametrize(
     ("value", "message", "says"),
     [

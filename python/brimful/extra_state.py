@@ -27,17 +27,18 @@ def extra_state(
         return None
 
     def save() -> str:
-        return base64.b64encode(dumps(steps.saved())).decode()
+        try:
+            return base64.b64encode(dumps(steps.saved())).decode()
+        except TypeError as error:
+            raise UsageError(
+                f"aggregators and worker context cannot be in a checkpoint: {error}"
+            ) from error
 
     def restore(text: str) -> None:
         steps.restore(loads(base64.b64decode(text)))
 
-    try:
-        save()
-    except TypeError as error:
-        raise UsageError(
-            f"aggregators and worker context cannot be in a checkpoint: {error}"
-        ) from error
+    # Refuses the run before it begins.
+    save()
     return save, restore
 
 
