@@ -127,6 +127,24 @@ def test_a_checkpoint_holds_created_and_removed_vertices(
         assert (rest.stats["resumed_from"], dict(rest)) == (last, whole)
 
 
+@pytest.mark.parametrize("fields", [None, [("length", "f4")]])
+def test_a_graph_without_vertices_is_an_empty_table(fields: Any) -> None:
+    class Gone(bf.Pregel):
+        mutates, value_type = True, fields
+
+        def initial_value(self, vertex: bf.Vertex) -> Any:
+            return (0.0,)
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            vertex.request_remove_vertex(vertex.id)
+
+    with graph_of([1], [2]) as graph:
+        table = bf.run(graph, Gone()).to_arrow()
+    assert table.num_rows == 0
+    assert table.schema.field("vertex").type == pa.int64()
+    assert table.column_names == ["vertex", "state" if fields is None else "length"]
+
+
 @pytest.mark.parametrize("store", STORES)
 def test_edges_change_at_once_and_stay_changed(tmp_path: Path, store: str) -> None:
     class Edges(bf.Pregel):

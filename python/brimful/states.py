@@ -156,7 +156,9 @@ class States(PerVertex[Any]):
                 pa.table({"vertex": pa.array(vertices, ids.type), **self._columns(states)})
                 for vertices, states in self._batches()
             ]
-            return pa.concat_tables(parts or [ids.empty_table()], promote_options="permissive")
+            if not parts:
+                return pa.table({"vertex": pa.array([], ids.type), **self._columns([])})
+            return pa.concat_tables(parts, promote_options="permissive")
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise UsageError(
                 f"the states do not fit one Arrow column: {' '.join(str(error).split())}; "
