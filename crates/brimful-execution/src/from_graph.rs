@@ -21,13 +21,13 @@ use brimful_store::wording::counted;
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources};
 use brimful_vertices::cache::ScoreFunction;
 use brimful_vertices::{
-    CacheMemory, Edges, PartitionOptions, Schemes, Serializer, Stored, VertexStore,
+    CacheMemory, Edges, PartitionOptions, Schemes, Serializer, Stored, VertexStore, in_steps,
 };
 
 use crate::checkpoint::RunCheckpoints;
 use crate::division::Division;
 use crate::error::{Error, Result, element, of_batch};
-use crate::hubs::{Copies, Hubs};
+use crate::hubs::{Copies, Hubs, bytes_of_graph};
 use crate::program::{VertexOf, VertexProgram};
 use crate::{Execution, ExecutionOptions, Loading, Partitioner, Partitioning};
 
@@ -260,30 +260,30 @@ pub(crate) fn partitions_of(stores: &StoreOptions<'_>, workers: usize) -> Result
     if let Some(kept) = stores.kept.filter(|kept| !kept.edges.is_empty()) {
         return Ok(kept.edges.len());
     }
-    new_partitions((stores.store, stores.schemes), workers)
-}
-
-/// The number of partitions of a store whose vertices are loaded.
-fn new_partitions((url, schemes): (&str, &Schemes), workers: usize) -> Result<usize> {
-    let disks = schemes.folders(url)?.map_or(1, |(_, folders)| folders.len());
+    let disks = stores.schemes.folders(stores.store)?.map_or(1, |(_, folders)| folders.len());
     let wanted = workers.max(disks);
-    Ok(schemes.max_partitions(url)?.map_or(wanted, |most| wanted.min(most)))
+    Ok(stores.schemes.max_partitions(stores.store)?.map_or(wanted, |most| wanted.min(most)))
 }
 
-/// Refuses a budget below the least that loading and a run take, and `others` bytes beside it that
-/// the caller has yet to reserve. The error then names all of it.
+/// Refuses a budget below the least that loading and a run of a program with float weights take.
+/// The error names one sum, so that the budget that it names works.
+///
+/// `others` returns the bytes that the caller has yet to reserve, given those of the run.
 ///
 /// # Errors
-/// [`StoreError::Budget`](brimful_store::Error::Budget); errors of a wrong URL.
+/// [`brimful_store::Error::Budget`]; [`Error::Usage`] for an unknown store; I/O.
 pub fn require_minimum(
-    store: (&str, &Schemes),
-    is_weighted: bool,
-    others: u64,
+    (graph, is_weighted): (&Graph, bool),
+    stores: &StoreOptions<'_>,
+    others: impl FnOnce(u64) -> u64,
     resources: &Resources,
 ) -> Result<()> {
-    let partitions = new_partitions(store, resources.workers())?;
-    let shared = memory::shared(resources, partitions, edge_bytes(is_weighted));
-    memory::of_each_store(resources, partitions, shared.saturating_add(others))?;
+    let partitions = partitions_of(stores, resources.workers())?;
+    let at_once = resources.workers().min(partitions);
+    let copies = Copies::new(stores, size_of::<f64>() as u64, at_once)?;
+    let hubs = bytes_of_graph(copies, (graph, &[Index::In], graph.vertices()))?;
+    let shared = memory::shared(resources, partitions, edge_bytes(is_weighted)) + in_steps(hubs);
+    memory::of_each_store(resources, partitions, shared.saturating_add(others(shared)))?;
     Ok(())
 }
 

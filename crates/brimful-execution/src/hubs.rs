@@ -70,7 +70,7 @@ impl Hubs {
     }
 
     /// The largest of the first `count` vertices of a graph with `indexes`, estimated from
-    /// out-degrees.
+    /// out-degrees and the largest in-degree.
     pub(crate) fn of_graph(
         copies: Copies,
         (graph, indexes, count): (&Graph, &[Index], u64),
@@ -138,19 +138,27 @@ pub(crate) fn bytes_of_graph(
     copies: Copies,
     (graph, indexes, count): (&Graph, &[Index], u64),
 ) -> Result<u64> {
-    if !indexes.contains(&Index::In) {
-        return Ok(0);
-    }
-    let mut largest = BinaryHeap::new();
-    for edges in graph.degrees_of_first(count) {
-        let edges = edges?;
-        if edges >= FEW_EDGES {
-            largest.push(Reverse(edges));
-            if largest.len() > copies.at_once {
-                largest.pop();
+    let mut all = 0;
+    if indexes.contains(&Index::In) {
+        let mut largest = BinaryHeap::new();
+        for edges in graph.degrees_of_first(count) {
+            let edges = edges?;
+            if edges >= FEW_EDGES {
+                largest.push(Reverse(edges));
+                if largest.len() > copies.at_once {
+                    largest.pop();
+                }
             }
         }
+        all += largest.iter().map(|Reverse(edges)| *edges).sum::<u64>();
     }
-    let all: u64 = largest.iter().map(|Reverse(edges)| *edges).sum();
+    if indexes.contains(&Index::Reverse) {
+        // The graph has no in-degrees but the largest one.
+        let description = graph.description();
+        let longest = description.longest_lists.map_or(0, |lists| lists.incoming);
+        if longest >= FEW_EDGES {
+            all += longest.saturating_mul(copies.at_once as u64).min(description.arcs);
+        }
+    }
     Ok(all.saturating_mul(copies.edge_bytes))
 }

@@ -34,7 +34,7 @@ use brimful::execution::{
 };
 use brimful::graph::Graph as Inner;
 use brimful::store::Resources;
-use brimful::vertices::{Growth, Place};
+use brimful::vertices::{Growth, Place, in_steps};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -162,15 +162,18 @@ pub(crate) fn run_program(
     let run = |resources: &Resources| {
         let place = choice.schemes.place(&choice.url).map_err(Error::from)?;
         let is_live = place == Place::Live;
-        if settings.keeping.is_none() && settings.sharing.is_none() {
-            let of_result = if place.has_share() { 0 } else { result_bytes(&inner) };
-            let others = GraphIds::bytes(&inner, place.has_share(), resources) + of_result;
-            require_minimum((&choice.url, &choice.schemes), weighted, others, resources)?;
-        }
         let memory = MemoryWatch::new(&resources.budget, process_budget);
         let values = Values::new((dumps, loads), (is_live, serializer), memory);
         let mut location = Location::new(&choice, &inner, (settings.keeping.as_ref(), weighted))?;
-        let ids = Arc::new(Ids::new(&inner, location.created(), place.has_share(), resources)?);
+        let on_disk = place.has_share();
+        if settings.sharing.is_none() {
+            let result = if on_disk { 0 } else { in_steps(result_bytes(&inner)) };
+            let others = |shared| result + GraphIds::bytes_beside(&inner, on_disk, shared + result);
+            let kept = location.vertices();
+            let stores = StoreOptions { store: &location.url, kept, ..choice.options() };
+            require_minimum((&inner, weighted), &stores, others, resources)?;
+        }
+        let ids = Arc::new(Ids::new(&inner, location.created(), on_disk, resources)?);
         let values = Arc::new(values);
         let own = (Arc::clone(&ids), Arc::clone(&values));
         location.settle((&inner, &choice), own, resources)?;

@@ -9,6 +9,11 @@ use crate::error::Result;
 /// Bytes of a step, so that not every record touches the shared counter.
 const STEP_BYTES: u64 = 64 << 10;
 
+/// The bytes that a [`Growth`] of `bytes` reserves, unless the budget ends before.
+pub fn in_steps(bytes: u64) -> u64 {
+    bytes.next_multiple_of(STEP_BYTES)
+}
+
 /// Bytes in use, all covered by a reservation.
 #[derive(Debug)]
 pub struct Growth {
@@ -36,7 +41,7 @@ impl Growth {
     pub fn take(&mut self, bytes: u64) -> Result<()> {
         let used = self.used.saturating_add(bytes);
         if used > self.reservation.bytes() {
-            let step = used.next_multiple_of(STEP_BYTES);
+            let step = in_steps(used);
             // Near the limit, the exact number may still fit.
             if self.reservation.resize(step, self.purpose).is_err() {
                 self.reservation.resize(used, self.purpose)?;

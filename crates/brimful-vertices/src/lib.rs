@@ -40,7 +40,7 @@ pub use cache::{Cache, CacheMemory, Lru, Score};
 pub use error::{Error, Result};
 pub use field::Field;
 pub use file::FileStore;
-pub use growth::Growth;
+pub use growth::{Growth, in_steps};
 pub use id::{AnyId, Id};
 pub use index::index_bytes;
 #[cfg(feature = "kv")]

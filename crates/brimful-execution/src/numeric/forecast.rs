@@ -167,7 +167,7 @@ impl BySize for Average<'_> {
 }
 
 /// Bytes of the copies of the largest vertices of `graph` during a run of a program with these
-/// `needs`, estimated from out-degrees.
+/// `needs`, estimated from out-degrees and the largest in-degree.
 ///
 /// # Errors
 /// [`crate::Error::Usage`] for an unknown store; I/O.

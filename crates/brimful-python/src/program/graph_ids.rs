@@ -39,10 +39,11 @@ struct Block {
     bits: Vec<u64>,
 }
 
-/// The blocks of ids that are in memory at a time, if the vertices are on disk.
-fn blocks(graph: &Graph, resources: &Resources) -> u64 {
-    let most = (resources.budget.limit() / PART_OF_BUDGET / BYTES_OF_BLOCK).clamp(1, MAX_BLOCKS);
-    graph.vertices().div_ceil(BLOCK as u64).clamp(1, most)
+/// Bytes of the blocks of ids that are in memory at a time, about `wanted`, if the vertices are on
+/// disk.
+fn blocks(graph: &Graph, wanted: u64) -> u64 {
+    let most = (wanted / BYTES_OF_BLOCK).clamp(1, MAX_BLOCKS);
+    graph.vertices().div_ceil(BLOCK as u64).clamp(1, most) * BYTES_OF_BLOCK
 }
 
 impl GraphIds {
@@ -53,12 +54,18 @@ impl GraphIds {
         resources: &Resources,
     ) -> std::result::Result<Self, Error> {
         let vertices = graph.vertices();
-        let blocks = blocks(graph, resources);
-        let bytes = Self::bytes(graph, on_disk, resources);
+        let bytes = match (graph.has_consecutive_ids(), on_disk) {
+            (true, _) => 0,
+            (false, true) => blocks(graph, resources.budget.limit() / PART_OF_BUDGET),
+            (false, false) => 8 * vertices,
+        };
         let memory = resources.budget.reserve(bytes, "for the ids of vertices")?;
         let bits = match (graph.has_consecutive_ids(), on_disk) {
             (true, _) => Bits::Computed,
-            (false, true) => Bits::InBlocks(Mutex::new((0..blocks).map(|_| None).collect())),
+            (false, true) => {
+                let blocks = bytes / BYTES_OF_BLOCK;
+                Bits::InBlocks(Mutex::new((0..blocks).map(|_| None).collect()))
+            }
             (false, false) => {
                 let mut bits = vec![0; vertices as usize];
                 graph.external_ids(0, &mut bits)?;
@@ -68,11 +75,12 @@ impl GraphIds {
         Ok(Self { graph: Arc::clone(graph), bits, _memory: memory })
     }
 
-    /// Bytes of memory of the ids.
-    pub(super) fn bytes(graph: &Graph, on_disk: bool, resources: &Resources) -> u64 {
+    /// The most bytes of memory of the ids in a budget that has `others` bytes for all else.
+    pub(super) fn bytes_beside(graph: &Graph, on_disk: bool, others: u64) -> u64 {
         match (graph.has_consecutive_ids(), on_disk) {
             (true, _) => 0,
-            (false, true) => blocks(graph, resources) * BYTES_OF_BLOCK,
+            // The part of a budget that is larger than `others` by this part.
+            (false, true) => blocks(graph, others / (PART_OF_BUDGET - 1) + BYTES_OF_BLOCK),
             (false, false) => 8 * graph.vertices(),
         }
     }
