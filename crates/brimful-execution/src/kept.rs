@@ -13,6 +13,7 @@ use brimful_graph::Graph;
 use brimful_graph::read::versioned;
 use brimful_store::external::{FolderLock, make_folder};
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Traffic, manifest};
+use brimful_vertices::open::folder_of_partition;
 use brimful_vertices::{PARTITION, Schemes};
 use serde::{Deserialize, Serialize};
 
@@ -96,10 +97,8 @@ impl KeptStore {
         properties: &[(&str, String)],
     ) -> Result<Self> {
         let (name, folders) = folders_of(url, schemes)?;
-        for folder in &folders {
-            make_folder(folder)?;
-        }
         let path = folders[0];
+        make_folder(path)?;
         let lock = FolderLock::take(path)?;
         let (folder, traffic) = (DiskFolder::new(path), Arc::default());
         let new = Description {
@@ -118,12 +117,16 @@ impl KeptStore {
             read(&folder, &traffic)?
         } else {
             for folder in &folders {
+                make_folder(folder)?;
                 refuse_others(folder)?;
             }
             (0, new)
         };
         let mut store = Self { folder, number, description, traffic, _lock: lock };
         store.check(graph, properties)?;
+        if store.description.condition != Condition::Loading {
+            store.require_partitions(&folders)?;
+        }
         if store.description.condition == Condition::Running && name != "file" {
             return Err(Error::Usage(format!(
                 "the last use of {} did not end: its process was killed, or its disk was full; its \
@@ -133,12 +136,28 @@ impl KeptStore {
         }
         if store.description.condition == Condition::Loading {
             for folder in &folders {
+                make_folder(folder)?;
                 remove_partitions(folder)?;
             }
             store.description.edges.clear();
             store.publish()?;
         }
         Ok(store)
+    }
+
+    /// Refuses folders that lack a partition.
+    fn require_partitions(&self, folders: &[&Path]) -> Result<()> {
+        for partition in 0..self.description.edges.len() {
+            let path = folder_of_partition(folders, partition);
+            if !path.is_dir() {
+                return Err(Error::Usage(format!(
+                    "{} is missing; name all folders of the store, in the order in which it was \
+                     made, or remove them and make it again",
+                    path.display()
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses another graph, and records with other properties.

@@ -236,16 +236,15 @@ impl Schemes {
 /// # Errors
 /// [`Error::Usage`] without a folder; I/O.
 pub fn partition_folder(name: &str, paths: &str, options: &PartitionOptions) -> Result<PathBuf> {
-    let folders = folders_of(name, paths)?;
-    // Partitions take turns, so that all disks work at once.
-    let folder = folders[options.partition % folders.len()];
-    make_folder(folder)?;
-    Ok(folder.join(partition_name(options.partition)))
+    let folder = folder_of_partition(&folders_of(name, paths)?, options.partition);
+    folder.parent().map_or(Ok(()), make_folder)?;
+    Ok(folder)
 }
 
-/// The name of the folder of a partition.
-fn partition_name(partition: usize) -> String {
-    format!("{PARTITION}{partition:04}")
+/// The folder of a partition in one of these folders, one for each disk. Partitions take turns, so
+/// that all disks work at once.
+pub fn folder_of_partition(folders: &[&Path], partition: usize) -> PathBuf {
+    folders[partition % folders.len()].join(format!("{PARTITION}{partition:04}"))
 }
 
 /// The folders in `file:P1,P2`, and in the URL of any other store on disk.
