@@ -264,6 +264,16 @@ def test_weights_are_kept(url: str, tmp_path: Path) -> None:
         bf.run(place, Hops(), store=url, keep=True)
 
 
+def test_a_store_whose_load_failed_is_made_again(url: str, tmp_path: Path) -> None:
+    graph = graph_at(tmp_path)
+    with pytest.raises(bf.BrimfulError, match="3"):
+        bf.VertexStore.create(url, graph, states=dict.fromkeys([0, 1, 2, 4], 7))
+    with pytest.raises(bf.UsageError, match="were not loaded to the end; make it again"):
+        bf.VertexStore.open(url)
+    with bf.VertexStore.create(url, graph, states=dict.fromkeys(range(5), 7)) as store:
+        assert dict(store) == dict.fromkeys(range(5), 7)
+
+
 def test_vertices_lie_on_several_disks(tmp_path: Path) -> None:
     graph = graph_at(tmp_path)
     folders = [tmp_path / "one", tmp_path / "two"]
@@ -274,6 +284,11 @@ def test_vertices_lie_on_several_disks(tmp_path: Path) -> None:
     assert parts == [["partition-0000"], ["partition-0001"]]
     with bf.VertexStore.open(url) as store:
         assert dict(store) == {0: 0, 1: 1, 2: 2, 3: 3, 4: 1}
+    # No vertex is missing in silence.
+    for part in (f"file:{folders[0]}", f"file:{folders[1]},{folders[0]}"):
+        with pytest.raises(bf.BrimfulError, match=r"is missing; name all folders|no store of vert"):
+            bf.VertexStore.open(part)
+    assert not (folders[0] / "partition-0001").exists()
     # A run that keeps nothing uses both, and leaves nothing.
     other = f"file:{tmp_path}/three,{tmp_path}/four"
     assert dict(bf.run(graph, Hops(), store=other))[3] == 3

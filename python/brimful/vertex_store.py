@@ -208,6 +208,11 @@ class VertexStore(States):
         stored = described_store(url)
         if stored is None:
             raise NotFoundError(f"there is no store of vertices at {redacted_word(url)}")
+        if stored["is_loading"]:
+            raise UsageError(
+                f"the vertices of the store at {redacted_word(url)} were not loaded to the end; "
+                "make it again with VertexStore.create or brimful.run(..., keep=True)"
+            )
         if serializer is None and stored["serializer"] not in _SAFE:
             raise UsageError(
                 f"the states in {redacted_word(url)} were written by the serializer "

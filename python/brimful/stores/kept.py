@@ -55,11 +55,16 @@ def check_outside(url: str) -> list[str]:
 def check_new(url: str) -> None:
     """Refuse a new store whose folder is in use.
 
+    A store that was not loaded to the end is replaced.
+
     Raises:
         UsageError: The folder has a store, a graph or other files, or is inside a graph.
     """
     folders = check_outside(url)
-    if described(url) is not None:
+    stored = described(url)
+    if stored is not None and stored["is_loading"]:
+        return
+    if stored is not None:
         raise UsageError(
             f"there is a store at {redacted_word(url)} already; open it, or remove its folder"
         )
