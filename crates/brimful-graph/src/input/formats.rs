@@ -306,6 +306,8 @@ pub(crate) struct Draft {
     pub(crate) directed: bool,
     /// True if ids are strings.
     pub(crate) names: bool,
+    /// True if a comment says that edges have no direction.
+    is_symmetric: bool,
 }
 
 /// The role of a line before the body.

@@ -28,8 +28,9 @@ impl ExtraState<'_> {
     pub(super) fn save(&self) -> Result<String, Error> {
         let text = match self.calls {
             None => String::new(),
-            Some((save, _)) => Python::attach(|py| save.bind(py).call0()?.extract())
-                .map_err(|error: PyErr| Error::Usage(error.to_string()))?,
+            Some((save, _)) => {
+                Python::attach(|py| save.bind(py).call0()?.extract()).map_err(refused)?
+            }
         };
         let created = self.ids.created_keys();
         if text.is_empty() && created.is_empty() {
@@ -47,12 +48,16 @@ impl ExtraState<'_> {
         self.ids.restore(created)?;
         match self.calls {
             Some((_, restore)) if !text.is_empty() => {
-                Python::attach(|py| restore.bind(py).call1((text,)).map(drop))
-                    .map_err(|error| Error::Usage(error.to_string()))
+                Python::attach(|py| restore.bind(py).call1((text,)).map(drop)).map_err(refused)
             }
             _ => Ok(()),
         }
     }
+}
+
+/// The sentence of an error without its class.
+fn refused(error: PyErr) -> Error {
+    Error::Usage(Python::attach(|py| error.value(py).to_string()))
 }
 
 fn internal(error: serde_json::Error) -> Error {

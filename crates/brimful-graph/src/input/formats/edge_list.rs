@@ -2,7 +2,8 @@
 //!
 //! `#` and `%` begin a comment line. The first two lines of data and the user decide which words
 //! form the edge, and whether the first line holds column names. In an edge list that brimful
-//! exported, the first comment is a [`Declaration`], which decides instead.
+//! exported, the first comment is a [`Declaration`], which decides instead. The first comment of a
+//! file of the KONECT collection says whether its edges have a direction.
 
 use super::lines::Picked;
 use super::{Body, Claim, Draft, HeaderFlaw, IdWords, Lines, Shape, Step};
@@ -11,6 +12,18 @@ use crate::input::declaration::Declaration;
 use crate::input::text;
 
 const COMMENTS: &[u8] = b"#%";
+/// The third words of the first line of files of the KONECT collection.
+const KONECT_WEIGHTS: [&[u8]; 9] = [
+    b"unweighted",
+    b"positive",
+    b"posweighted",
+    b"signed",
+    b"multisigned",
+    b"weighted",
+    b"multiweighted",
+    b"dynamic",
+    b"multiposweighted",
+];
 
 pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw> {
     let words = IdWords::of(draft.names);
@@ -18,11 +31,34 @@ pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw>
         let said = read.map_err(|damage| HeaderFlaw::new(damage.at, damage.expected))?;
         return declared(&said, words, draft).map(Step::Header);
     }
+    read_konect(line, draft)?;
+    let undirected = draft.is_symmetric && !draft.directed;
+    let whole = |body| Body { undirected, ..with_words(body, words) };
     Ok(match first_line(line, COMMENTS, draft)? {
-        Step::Data(body) => Step::Data(with_words(body, words)),
-        Step::Header(body) => Step::Header(with_words(body, words)),
+        Step::Data(body) => Step::Data(whole(body)),
+        Step::Header(body) => Step::Header(whole(body)),
         Step::Skip => Step::Skip,
     })
+}
+
+/// Reads the comment `% sym unweighted` with which a file of the KONECT collection begins.
+fn read_konect(line: &[u8], draft: &mut Draft) -> Result<(), HeaderFlaw> {
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let (mark, kind, weights) = (words.next(), words.next(), words.next());
+    if mark != Some(b"%") || !weights.is_some_and(|word| KONECT_WEIGHTS.contains(&word)) {
+        return Ok(());
+    }
+    match kind {
+        Some(b"sym") => draft.is_symmetric = true,
+        Some(b"bip") => {
+            let expected = "a KONECT file whose columns name vertices of one kind (in a file that \
+                            begins with '% bip', 1 and 1 are different vertices; make the ids of \
+                            the columns different, and remove this line)";
+            return Err(HeaderFlaw::new(2, expected));
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// The body of a file with a declaration.
