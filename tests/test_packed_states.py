@@ -35,7 +35,7 @@ PLAIN = st.recursive(
 
 #: Objects with a packed form.
 PLAIN_OR_TUPLES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(),
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(),
     lambda parts: (
         st.lists(parts, max_size=3).map(tuple)
         | st.lists(parts, max_size=3)

@@ -23,6 +23,8 @@ const LIST: u8 = 6;
 const DICTIONARY: u8 = 7;
 const TUPLE: u8 = 8;
 const FROZEN_SET: u8 = 9;
+/// An integer of more than 64 bits, in decimal digits.
+const LONG_INTEGER: u8 = 10;
 /// Deeper objects, and those that contain themselves, are left to JSON.
 const MOST_DEPTH: usize = 16;
 
@@ -39,8 +41,16 @@ fn pack(object: &Bound<'_, PyAny>, depth: usize, out: &mut Vec<u8>) -> Option<()
         out.push(FLOAT);
         out.extend_from_slice(&object.extract::<f64>().ok()?.to_le_bytes());
     } else if object.is_exact_instance_of::<PyInt>() {
-        out.push(INTEGER);
-        out.extend_from_slice(&object.extract::<i64>().ok()?.to_le_bytes());
+        match object.extract::<i64>() {
+            Ok(number) => {
+                out.push(INTEGER);
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+            Err(_) => {
+                out.push(LONG_INTEGER);
+                pack_text(object.str().ok()?.as_any(), out)?;
+            }
+        }
     } else if object.is_exact_instance_of::<PyNone>() {
         out.push(NONE);
     } else if object.is_exact_instance_of::<PyBool>() {
@@ -119,6 +129,7 @@ fn unpack<'py>(py: Python<'py>, depth: usize, input: &mut &[u8]) -> PyResult<Bou
         NONE => Ok(py.None().into_bound(py)),
         FALSE | TRUE => (kind == TRUE).into_bound_py_any(py),
         INTEGER => i64::from_le_bytes(array(input)?).into_bound_py_any(py),
+        LONG_INTEGER => py.get_type::<PyInt>().call1((unpack_text(py, input)?,)),
         FLOAT => f64::from_le_bytes(array(input)?).into_bound_py_any(py),
         TEXT => Ok(unpack_text(py, input)?.into_any()),
         LIST => Ok(PyList::new(py, unpack_all(py, depth, input)?)?.into_any()),
