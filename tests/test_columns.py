@@ -226,15 +226,17 @@ def test_directions_in_columns_of_every_kind_of_text(kind: pa.DataType) -> None:
 
 def test_the_first_line_of_a_konect_file_is_read(tmp_path: Path) -> None:
     edges = tmp_path / "out.small"
-    for kind, options, directed in (
-        ("sym", (), False),
-        ("sym", ("--directed",), True),
-        ("asym", (), True),
-        ("asym", ("--undirected",), False),
+    for number, (kind, options, directed) in enumerate(
+        [
+            ("sym", (), False),
+            ("sym", ("--directed",), True),
+            ("asym", (), True),
+            ("asym", ("--undirected",), False),
+        ]
     ):
         edges.write_text(f"% {kind} unweighted\n% 2 3 3\n1 2\n2 3\n")
-        out = tmp_path / "small.brimful"
-        figures = succeed("import", edges, out, *options, "--overwrite", "--json").figures
+        out = tmp_path / f"{number}.brimful"
+        figures = succeed("import", edges, out, *options, "--json").figures
         assert (figures["directed"], figures["edges"]) == (directed, 2)
     edges.write_text("% bip weighted\n1 1 5\n1 2 5\n")
     sentence = refuse(INPUT, "import", edges, tmp_path / "bip.brimful")

@@ -312,14 +312,16 @@ def test_the_budget_that_a_program_names_works(tmp_path: Path, store: str, verti
     # A hub, and ids with gaps.
     table = pa.table({"source": [0] * (vertices - 1), "target": range(7, 7 * vertices, 7)})
     with bf.Graph.from_arrow(table) as graph:
-        with pytest.raises(bf.BudgetError) as refused:
-            bf.run(graph, Least(), store=url, budget=1)
-        try:
-            states = bf.run(graph, Least(), store=url, budget=refused.value.needed_bytes)
-        except bf.BudgetError as error:
-            # The size of records in memory is not known before they are made.
-            assert store not in FOLDERS and "by estimate" in str(error)
-            states = bf.run(graph, Least(), store=url, budget=error.needed_bytes)
+        budgets = [1]
+        while True:
+            try:
+                states = bf.run(graph, Least(), store=url, budget=budgets[-1])
+                break
+            except bf.BudgetError as error:
+                # The size of records in memory is not known before they are made.
+                assert len(budgets) == 1 or (store not in FOLDERS and "by estimate" in str(error))
+                budgets.append(error.needed_bytes)
+        assert len(budgets) <= (2 if store in FOLDERS else 8)
         assert set(states.values()) == {0}
 
 
@@ -331,10 +333,14 @@ def test_a_hub_of_in_edges_counts_in_the_smallest_budget(
     hub = pa.table({"source": range(1, 30_001), "target": [0] * 30_000})
     with bf.Graph.from_arrow(hub) as graph:
         run = getattr(bf, algorithm)
+        # Builds the reverse index, which takes more than the run.
+        bf.hits(graph)
+        expected = dict(run(graph))
         where = f"{store}:{tmp_path / 'store'}"
         with pytest.raises(bf.BudgetError) as refused:
             run(graph, store=where, budget=1, threads=2)
-        assert run(graph, store=where, budget=refused.value.needed_bytes, threads=2)[0] is not None
+        found = run(graph, store=where, budget=refused.value.needed_bytes, threads=2)
+        assert dict(found) == pytest.approx(expected)
 
 
 @pytest.mark.nightly
