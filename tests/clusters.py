@@ -66,7 +66,7 @@ def meanwhile(work: Callable[[threading.Event], None]) -> Iterator[None]:
     assert not thread.is_alive()
 
 
-def no_worker_stays(seconds: float = 10.0) -> None:
+def no_worker_stays(seconds: float = 60.0) -> None:
     begin = time.monotonic()
     while workers():
         assert time.monotonic() - begin < seconds, "a worker stays"

@@ -261,17 +261,17 @@ def test_a_pipe_in_place_of_a_file(tmp_path: Path, rmat: Path, name: str) -> Non
     os.mkfifo(graph / name)
     commands = [["info", graph], ["verify", graph], ["run", "degrees", graph]]
     for words in [["index", graph, "reverse"]] if name == "lock" else commands:
-        sentence = refuse(IO, *words, "--quiet", timeout=30)
+        sentence = refuse(IO, *words, "--quiet", timeout=60)
         assert "not a regular file" in sentence or "No such device" in sentence, sentence
     # An output next to such a pipe does not wait for it either.
     place = graph / "log"
-    outcome = brimful("info", rmat, "--log", place, timeout=30)
+    outcome = brimful("info", rmat, "--log", place, timeout=60)
     assert outcome.code == (DONE if name == "current" else USAGE), outcome.err
 
 
 def test_a_log_that_is_a_pipe_which_nobody_reads(tmp_path: Path, rmat: Path) -> None:
     os.mkfifo(tmp_path / "log")
-    assert "cannot write" in refuse(IO, "info", rmat, "--log", tmp_path / "log", timeout=30)
+    assert "cannot write" in refuse(IO, "info", rmat, "--log", tmp_path / "log", timeout=60)
 
 
 def test_disk_full_in_the_middle_of_an_import(tmp_path: Path, noise_file: Path) -> None:

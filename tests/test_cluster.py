@@ -166,7 +166,9 @@ class Means(bf.Pregel):
             vertex.vote_to_halt()
 
 
-@pytest.mark.parametrize("program", [Hops(), Means(), Extremes()])
+@pytest.mark.parametrize(
+    "program", [Hops(), pytest.param(Means(), marks=pytest.mark.nightly), Extremes()]
+)
 def test_a_compiled_program_runs_on_a_cluster(
     cluster: Cluster, graph: bf.Graph, program: bf.Program | bf.Pregel
 ) -> None:
@@ -350,7 +352,7 @@ def test_an_address_where_no_cluster_is_is_refused_at_once(
         address = f"127.0.0.1:{closed.getsockname()[1]}"
     begin = time.monotonic()
     outcome = brimful("run", "pagerank", rmat, "--cluster", address)
-    assert outcome.code == USAGE and time.monotonic() - begin < 30
+    assert outcome.code == USAGE and time.monotonic() - begin < 90
     assert_one_sentence(outcome.err)
     assert f"no connection to a Ray cluster at {address}" in outcome.err
     assert "Connection refused" in outcome.err
@@ -437,13 +439,18 @@ def test_a_driver_that_ends_leaves_no_worker_and_its_run_can_be_resumed(
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "c" / "current").exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(number)
-    process.communicate(timeout=60)
+    # Ray alone may take a minute to start beside other work.
+    deadline = time.monotonic() + 200
+    try:
+        while not (tmp_path / "c" / "current").exists():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
     if number == signal.SIGINT:
         assert process.returncode == INTERRUPTED
     no_worker_stays()
@@ -500,6 +507,7 @@ def test_the_first_error_of_an_import_on_a_cluster_is_that_of_one_process(
     assert not (tmp_path / "g.brimful").exists()
 
 
+@pytest.mark.nightly
 def test_a_task_of_an_import_that_is_killed_is_repeated(cluster: Cluster, tmp_path: Path) -> None:
     paths = []
     for number in range(12):

@@ -527,7 +527,7 @@ def run_with_a_kill(graph: bf.Graph, **options: Any) -> tuple[bf.States, list[in
             killed.append(workers()[0])
             kill(killed[0])
 
-    no_worker_stays(20)
+    no_worker_stays()
     place = {"cluster": "auto", "workers": 2, "progress": kill_one}
     states = bf.run(graph, Slow(5), weighted=True, **place, **options)  # type: ignore[call-overload]
     assert len(states.stats["cluster"]["restarts"]) == 1

@@ -482,7 +482,7 @@ def test_a_wrong_password_of_mongodb_is_named_at_once(
             bf.bfs(graph, source=0, store=url)
         with pytest.raises(bf.UsageError, match=reason) as of_import:
             bf.read(url, source="from", target="to")
-        assert time.monotonic() - begin < 15
+        assert time.monotonic() - begin < 25
     assert "wrong7" not in f"{of_store.value} {of_import.value}" and caplog.text == ""
 
 

@@ -286,7 +286,7 @@ def test_the_smallest_budget_named_works_at_once(tmp_path: Path, threads: int) -
 )
 def test_a_graph_that_no_disk_holds_is_refused_first(tmp_path: Path, command: list[object]) -> None:
     verb, kind, *size = command
-    sentence = refuse(IO, verb, kind, tmp_path / "g.brimful", *size, "--quiet", timeout=20)
+    sentence = refuse(IO, verb, kind, tmp_path / "g.brimful", *size, "--quiet", timeout=60)
     assert "more than is free" in sentence
     assert names_below(tmp_path) == set()
 
@@ -294,7 +294,7 @@ def test_a_graph_that_no_disk_holds_is_refused_first(tmp_path: Path, command: li
 def test_a_pipe_or_a_device_is_no_graph(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/null")):
-        sentence = refuse(INPUT, "run", "degrees", path, "--quiet", timeout=20)
+        sentence = refuse(INPUT, "run", "degrees", path, "--quiet", timeout=60)
         assert "brimful import - NAME.brimful" in sentence
 
 

@@ -147,7 +147,7 @@ app.build_parser = build_parser
 raise SystemExit(app.main(["algorithms"]))
 """
     words = [sys.executable, "-c", script]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (INTERRUPTED, "brimful: interrupted\n")
 
 
