@@ -331,16 +331,17 @@ def test_a_hub_of_in_edges_counts_in_the_smallest_budget(
     tmp_path: Path, store: str, algorithm: str
 ) -> None:
     hub = pa.table({"source": range(1, 30_001), "target": [0] * 30_000})
+    run = getattr(bf, algorithm)
+    with bf.Graph.from_arrow(hub) as other:
+        expected = dict(run(other))
+    where = f"{store}:{tmp_path / 'store'}"
     with bf.Graph.from_arrow(hub) as graph:
-        run = getattr(bf, algorithm)
-        # Builds the reverse index, which takes more than the run.
-        bf.hits(graph)
-        expected = dict(run(graph))
-        where = f"{store}:{tmp_path / 'store'}"
-        with pytest.raises(bf.BudgetError) as refused:
-            run(graph, store=where, budget=1, threads=2)
-        found = run(graph, store=where, budget=refused.value.needed_bytes, threads=2)
-        assert dict(found) == pytest.approx(expected)
+        # The first run builds the index that the algorithm lacks, which takes more than the run.
+        for _ in range(2):
+            with pytest.raises(bf.BudgetError) as refused:
+                run(graph, store=where, budget=1, threads=2)
+            found = run(graph, store=where, budget=refused.value.needed_bytes, threads=2)
+            assert dict(found) == pytest.approx(expected)
 
 
 @pytest.mark.nightly

@@ -241,6 +241,14 @@ pub fn build_missing(graph: &Graph, indexes: &[Index], resources: &Resources) ->
     }
 }
 
+/// The smallest budget of [`build_missing`], in bytes; 0 if no index is missing.
+pub fn missing_index_bytes(graph: &Graph, indexes: &[Index], workers: usize) -> u64 {
+    match indexes.contains(&Index::Reverse) {
+        true => import::reverse_minimum_bytes(graph, workers),
+        false => 0,
+    }
+}
+
 /// Bytes moved so far, by the scratch files of the job and by the graph, whose counters may differ.
 pub fn moved(graph: &Graph, resources: &Resources) -> Moved {
     let (job, graph) = (resources.job.traffic(), graph.traffic());

@@ -4,6 +4,7 @@
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::needs::Needs;
+use brimful_engine::supersteps::missing_index_bytes;
 use brimful_engine::{Mode, Program, SignalOf};
 use brimful_graph::Graph;
 use brimful_store::{Error as StoreError, Resources};
@@ -47,13 +48,14 @@ pub(super) fn check_options<P: Program>(
     if options.run.share.is_some() {
         check_divided(options)?;
     }
+    let index = missing_index_bytes(graph, program.indexes(), resources.workers());
     if options.stores.schemes.place(options.stores.store)?.has_share() {
         // A store on disk reserves its share of the budget from the start, so later stages cannot
         // use it.
-        let bytes = minimum_bytes(program, graph, options, resources)?;
+        let bytes = minimum_bytes(program, graph, options, resources)?.max(index);
         resources.budget.require(bytes, "to keep vertices in a store")?;
     }
-    Ok(())
+    Ok(resources.budget.require(index, "to build an index")?)
 }
 
 /// The approximate smallest budget of a run, in bytes beyond those of the process.
@@ -113,7 +115,8 @@ pub(super) fn in_terms_of_the_run<P: Program>(
         return error;
     };
     let own = &resources.budget;
-    let mut bytes = minimum_bytes(program, graph, options, resources).unwrap_or(0);
+    let index = missing_index_bytes(graph, program.indexes(), resources.workers());
+    let mut bytes = minimum_bytes(program, graph, options, resources).unwrap_or(0).max(index);
     if *budget != own.total() {
         // A store has its partition's share of half of the remaining memory.
         let partitions = partitions_of(&options.stores, resources.workers());

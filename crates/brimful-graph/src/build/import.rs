@@ -43,7 +43,7 @@ use crate::read::shards::Geometry;
 use ids::IdMap;
 pub(crate) use ids::{OrderedIds, write_ids};
 use left_out::LeftOut;
-pub use reverse::{build_reverse, build_reverse_alone};
+pub use reverse::{build_reverse, build_reverse_alone, reverse_minimum_bytes};
 use sort::{Indexed, MappedEdges};
 
 /// The options of an import.

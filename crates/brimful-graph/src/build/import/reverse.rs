@@ -39,6 +39,14 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
     build_reverse_alone(graph, resources)
 }
 
+/// The smallest budget of [`build_reverse`], in bytes; 0 if the shards exist.
+pub fn reverse_minimum_bytes(graph: &Graph, workers: usize) -> u64 {
+    match graph.shards(Index::Reverse) {
+        Some(_) => 0,
+        None => minimum_bytes(workers, graph.description().weighted, false),
+    }
+}
+
 /// [`build_reverse`] in any folder. The caller ensures that nothing else changes the graph
 /// meanwhile.
 pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> {
