@@ -189,7 +189,8 @@ class VertexStore(States):
 
         Raises:
             NotFoundError: There is no store at `url`, or its graph is gone.
-            UsageError: The graph has changed, or the last run did not end.
+            UsageError: The graph has changed, the vertices were not loaded to the end, or a process
+                was killed whose database may have damaged its files.
 
         >>> import brimful as bf, os, pyarrow as pa, tempfile
         >>> folder = tempfile.mkdtemp()

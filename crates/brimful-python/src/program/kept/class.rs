@@ -84,8 +84,10 @@ impl KeptVertexStore {
             .choice()?
             .ok_or_else(|| Failure::from(Error::Usage("a store needs a URL".into())))?;
         let limits = Limits { threads: Some(1), budget, process_budget, reserve_bytes: 0 };
+        // Vertices whose last run did not end are opened too, so that a program can run on them;
+        // readers of their states are refused.
         let keeping =
-            Keeping { serializer: serializer.to_owned(), start: Start::Continue, is_pregel: false };
+            Keeping { serializer: serializer.to_owned(), start: Start::Fresh, is_pregel: false };
         let path = path_of(&choice.url, &choice).map_err(Failure::from)?;
         let shared = match path.and_then(|path| shared(&path)) {
             Some(shared) => shared,
