@@ -187,7 +187,6 @@ def _main(arguments: Sequence[str] | None) -> int:
             log.start(getattr(options, "log", None), words, _output_of(options))
             _share_heap_within_limit()
             code = options.action(options) or 0
-        sys.stdout.flush()
     except BrimfulError as error:
         code, sentence = error.exit_code, str(error)
     except KeyboardInterrupt as error:
@@ -257,7 +256,9 @@ def _flushed(code: int, sentence: str | None) -> tuple[int, str | None]:
         streams.end_output()
         if not code:
             code = StoreIoError.exit_code
-            sentence = f"cannot write to standard output: {error.strerror}"
+            is_closed = isinstance(error, StoreIoError)
+            reason = f"cannot write to standard output: {error.strerror}"
+            sentence = str(error) if is_closed else reason
     return code, sentence
 
 

@@ -6,6 +6,9 @@ import codecs
 import io
 import os
 import sys
+from typing import NoReturn
+
+from brimful.errors import StoreIoError
 
 _ERRORS = "brimful"
 
@@ -14,7 +17,8 @@ def prepare() -> None:
     r"""Make the standard streams fit for any text, however this process was started.
 
     Closed descriptors are opened on the null device: else a file opened later could get such a
-    number, and with it the output for the terminal. A closed `sys.stdin` stays None. Characters
+    number, and with it the output for the terminal. Writing to a closed standard output fails, and
+    messages for a closed standard error are dropped. A closed `sys.stdin` stays None. Characters
     that an encoding lacks are written as `\xe9`, and names of files that are not UTF-8 as bytes.
     """
     for descriptor in range(3):
@@ -23,8 +27,8 @@ def prepare() -> None:
         except OSError:
             # The system gives out the lowest free descriptor, which is this one.
             os.open(os.devnull, os.O_RDWR)
-    sys.stdout = sys.stdout or _nobody()
-    sys.stderr = sys.stderr or _nobody()
+    sys.stdout = sys.stdout or _text(_Closed(1, "w", closefd=False))
+    sys.stderr = sys.stderr or _null()
     codecs.register_error(_ERRORS, _escaped)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -34,11 +38,24 @@ def prepare() -> None:
 def end_output() -> None:
     """Close standard output; the unwritten rest is dropped."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.stdout = _null()
 
 
-def _nobody() -> io.TextIOWrapper:
+class _Closed(io.FileIO):
+    """A standard output that was closed when the process started."""
+
+    def write(self, data: object, /) -> NoReturn:
+        """Refuse the data."""
+        raise StoreIoError("standard output is closed; send it to a file or to /dev/null")
+
+
+def _null() -> io.TextIOWrapper:
     """Return a stream to the null device, open until the process ends."""
-    return io.TextIOWrapper(io.FileIO(os.open(os.devnull, os.O_WRONLY), "w"), encoding="utf-8")
+    return _text(io.FileIO(os.open(os.devnull, os.O_WRONLY), "w"))
+
+
+def _text(raw: io.FileIO) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8")
 
 
 def _escaped(error: UnicodeError) -> tuple[str | bytes, int]:
