@@ -448,3 +448,20 @@ def test_the_smallest_budget_of_a_part_in_python_works() -> None:
             graph.ego(0, budget=1)
         with graph.ego(0, budget=caught.value.needed_bytes) as part:
             assert part.edges == 1
+
+
+def test_a_join_that_outgrows_its_memory_names_a_larger_budget() -> None:
+    """DuckDB takes many times the bytes of long strings."""
+    names = [f"{number:05}{'x' * 2_000}" for number in range(20_000)]
+    with bf.Graph.from_arrow(pa.table({"source": names, "target": names[::-1]})) as graph:
+        budget = 1
+        for _ in range(6):
+            try:
+                with graph.subgraph(names[:10_000], budget=budget) as part:
+                    assert part.edges == 0
+                return
+            except bf.BudgetError as error:
+                assert f"the smallest that works is {error.needed_bytes >> 20}M" in str(error)
+                assert error.needed_bytes > budget
+                budget = error.needed_bytes
+    pytest.fail(f"a budget of {budget} bytes is too small")

@@ -151,7 +151,7 @@ def compared(
         raise UsageError(f"tolerance must be at least 0, not {literal(tolerance)}")
     tolerance = checked
     ranked, joins = _shares(resources, taken, joins=sides[0].keys != ["vertex"])
-    rows = matched(*sides, joins, resources.threads)
+    rows = matched(*sides, joins, resources)
     tally = _tally(sides, float(tolerance), whole(top, "top", MOST), ranked // _RANKED_BYTES)
     for one, other in rows:
         tally.add(one, other)

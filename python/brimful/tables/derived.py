@@ -376,7 +376,7 @@ def _stage(
     own += ["weight"] if graph.weighted else []
     chosen = ", ".join([*own, *map(sql_name, columns)])
     without = "" if loops else " WHERE source <> target"
-    with connected(memory, resources.threads) as connection:
+    with connected(memory, resources) as connection:
         connection.register("edges", _noted(edges, failures))
         with _source_errors(graph.path, failures):
             query = f"SELECT * FROM (SELECT {chosen} FROM edges){without}"
@@ -401,7 +401,7 @@ def _between(
 ) -> Iterator[pyarrow.RecordBatchReader]:
     """Yield a reader of the edges whose ends both stay."""
     kind, failures = edges.schema.field(0).type, list[BrimfulError]()
-    with connected(memory, resources.threads) as connection:
+    with connected(memory, resources) as connection:
         connection.register("edges", _noted(edges, failures))
         connection.register("vertices", _noted(_id_batches(vertices, kind), failures))
         with _source_errors(graph.path, failures):
@@ -453,7 +453,7 @@ def _contracted(
         _tallied(edges, rows, "edge"),
         _tallied(_id_batches(vertices, kind), rows, "vertex"),
     )
-    with connected(memory, resources.threads) as connection, connection.cursor() as listed:
+    with connected(memory, resources) as connection, connection.cursor() as listed:
         connection.register("edges", _noted(edges, failures))
         connection.register("vertices", _noted(ids, failures))
         connection.register("labeled", labeled)

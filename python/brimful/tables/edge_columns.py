@@ -180,7 +180,7 @@ def add_edge_columns(
     ends = [columns[end] for end in ENDS if columns[end] is not None]
     with (
         _native.NewTable(graph, EDGES) as new,
-        connected(join_memory(resources), resources.threads) as connection,
+        connected(join_memory(resources), resources) as connection,
     ):
         with join_errors(name):
             types, present = _view(connection, inputs, columns, names, options)

@@ -142,7 +142,7 @@ class Join:
                 or has a column of the result.
             InputError: The table cannot be read.
         """
-        with self._connected(MIN_JOIN_BYTES, 1) as connection:
+        with self._connected(MIN_JOIN_BYTES, None) as connection:
             self._check(connection, [] if column is None else [column], texts)
 
     @contextlib.contextmanager
@@ -164,7 +164,7 @@ class Join:
         memory = join_memory(resources)
         rows = pa.RecordBatchReader.from_stream(result)
         vertex, *own = rows.schema.names
-        with self._connected(memory, resources.threads) as connection:
+        with self._connected(memory, resources) as connection:
             self._check(connection, own, pa.types.is_string(rows.schema.field(0).type))
             connection.register("result", rows)
             taken = f"added.* EXCLUDE ({sql_name(self._on)})"
@@ -248,7 +248,7 @@ class Join:
         """Return the first two rows of an id, counted from 1; none if the table was a stream."""
         if hasattr(self._table, "read_next_batch"):
             return []
-        with self._connected(MIN_JOIN_BYTES, 1) as connection, self._errors():
+        with self._connected(MIN_JOIN_BYTES, None) as connection, self._errors():
             connection.execute("SET preserve_insertion_order = true")
             rows = connection.execute(
                 "SELECT row FROM (SELECT row_number() OVER () AS row, "
@@ -258,9 +258,9 @@ class Join:
         return [row for (row,) in rows]
 
     @contextlib.contextmanager
-    def _connected(self, memory: int, threads: int | None) -> Iterator[Connection]:
+    def _connected(self, memory: int, resources: Resources | None) -> Iterator[Connection]:
         """Yield a connection with a memory limit and the table as the view `added`."""
-        with connected(memory, threads) as connection:
+        with connected(memory, resources) as connection:
             with self._errors():
                 if not isinstance(self._table, (str, os.PathLike)):
                     import pyarrow as pa
@@ -346,11 +346,15 @@ class Join:
 
 
 @contextlib.contextmanager
-def connected(memory: int, threads: int | None) -> Iterator[Connection]:
+def connected(memory: int, resources: Resources | None) -> Iterator[Connection]:
     """Yield a connection of DuckDB with a memory limit, which spills to its own folder.
+
+    Without `resources` it has one thread, and errors name no budget.
 
     Raises:
         MissingPackageError: DuckDB is not installed.
+        BudgetError: DuckDB needs more memory. It did not say how much, so twice the budget is
+            named.
     """
     from brimful import _native
 
@@ -359,6 +363,7 @@ def connected(memory: int, threads: int | None) -> Iterator[Connection]:
         folder = _native.TemporaryFolder(tempfile.gettempdir(), ".brimful-join-")
         stack.callback(folder.close)
         most = max(memory // _THREAD_BYTES, 1)
+        threads = 1 if resources is None else resources.threads
         settings = {
             "memory_limit": f"{memory}B",
             "temp_directory": folder.path,
@@ -369,7 +374,16 @@ def connected(memory: int, threads: int | None) -> Iterator[Connection]:
         connection = stack.enter_context(Connection(duckdb.connect(config=settings), folder.path))
         # DuckDB would print a progress bar on standard output.
         connection.execute("SET enable_progress_bar = false")
-        yield connection
+        try:
+            yield connection
+        except BudgetError as error:
+            if resources is None or error.needed_bytes:
+                raise
+            named = -(-2 * resources.budget_bytes() >> 20) << 20
+            sentence = str(error).partition("; ")[0]
+            raise BudgetError(
+                f"{sentence}; by estimate, the smallest that works is {named >> 20}M", named
+            ) from None
 
 
 @contextlib.contextmanager

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
+    from brimful.resources import Resources
+
 #: Rows of a batch of a join.
 _BATCH_ROWS = 8192
 
@@ -120,7 +122,7 @@ class Side:
         return bool(pa.types.is_integer(self.schema.field(key).type))
 
 
-def matched(one: Side, other: Side, memory: int, threads: int | None) -> Iterator[Any]:
+def matched(one: Side, other: Side, memory: int, resources: Resources) -> Iterator[Any]:
     """Yield pairs of `Matched`, of the rows that both have, by ascending keys.
 
     `memory` is that of a join. At the end `rows` of both sides are all that they have.
@@ -143,7 +145,7 @@ def matched(one: Side, other: Side, memory: int, threads: int | None) -> Iterato
             )
     if one.keys == ["vertex"]:
         return _merged(one, other)
-    return _joined(one, other, memory, threads)
+    return _joined(one, other, memory, resources)
 
 
 class _Ascending:
@@ -208,7 +210,7 @@ def _merged(first: Side, second: Side) -> Iterator[tuple[Matched, Matched]]:
 
 
 def _joined(
-    one: Side, other: Side, memory: int, threads: int | None
+    one: Side, other: Side, memory: int, resources: Resources
 ) -> Iterator[tuple[Matched, Matched]]:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -226,7 +228,7 @@ def _joined(
     )
     last: list[Any] | None = None
     names = f"{one.name} or {other.name}"
-    with connected(memory, threads) as connection, join_errors(names):
+    with connected(memory, resources) as connection, join_errors(names):
         for name, side in sides.items():
             reader = pa.RecordBatchReader.from_batches(side.schema, side.batches)
             connection.register(name, reader)
