@@ -117,7 +117,6 @@ class PregelSteps:
         Raises:
             ProgramError: A method between supersteps raised an exception.
         """
-        self._is_open = False
         context = self.shared.context
         if context is not None:
             self._between("post_superstep", context)
@@ -125,7 +124,8 @@ class PregelSteps:
         return self.aggregated.contribution()
 
     def merge(self, contributions: Sequence[Mapping[str, Any]]) -> None:
-        """Show the aggregators of all processes."""
+        """Show the aggregators of all processes, also to one that contributes nothing."""
+        self._is_open = False
         self.aggregated.merge(contributions)
         self.aggregated.end_superstep()
 
