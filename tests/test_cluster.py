@@ -306,7 +306,7 @@ def test_memory_that_workers_share_is_in_their_budgets(tmp_path: Path) -> None:
         assert run.code == DONE, run.err
         workers = run.figures["cluster"]["workers"]
         assert [worker["exchange_memory_bytes"] for worker in workers] == [expected] * 2
-        assert ("go through Ray's object store" in log.read_text()) == (expected == 0)
+        assert ("Ray's object store carries them" in log.read_text()) == (expected == 0)
         ranks.append((tmp_path / "ranks.csv").read_bytes())
     assert ranks[0] == ranks[1]
     assert brimful("plan", *words, "--cluster", "2").figures["exchange_memory_bytes"] == 0
