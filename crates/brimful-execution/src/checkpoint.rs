@@ -1,9 +1,9 @@
 //! Checkpoints of a run on stores, with whole vertices in them.
 //!
 //! A checkpoint is made while no signal is in flight: between two synchronous supersteps, or after
-//! [`Execution::settle`]. The vertices alone then hold the remaining work. They are saved with
-//! their edges, as partition chunks, and a resumed run loads these. In asynchronous mode,
-//! checkpoints are numbered one after the other.
+//! [`Execution::settle`]. The remaining work is then in the to-signal lists. A checkpoint has the
+//! ids of these lists, and the vertices with their edges, as partition chunks. In asynchronous
+//! mode, checkpoints are numbered one after the other.
 
 use brimful_engine::checkpoint::{CheckpointOptions, Checkpointer, Every};
 use brimful_graph::Graph;
@@ -14,6 +14,7 @@ use brimful_vertices::{PartitionChunk, Serializer, VertexStore, partition_chunk}
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::due::{self, DueVertices};
 use crate::error::{Error, Result};
 use crate::loading::PriorRun;
 use crate::program::{VertexOf, VertexProgram};
@@ -124,13 +125,20 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
         let stats = self.stats()?;
         let Some(number) = checkpoints.due(stats.supersteps) else { return Ok(()) };
         self.settle()?;
+        let mut due = 0;
+        self.for_each_due(|_| {
+            due += 1;
+            Ok(())
+        })?;
         let prior = PriorRun {
             supersteps: stats.supersteps,
             signals_sent: stats.signals_sent,
             edges_visited: stats.edges_visited,
+            due: Some(due),
             extra_state: extra_state()?,
         };
         checkpoints.make(number, prior, |draft, resources| {
+            due::save(draft, |each| self.for_each_due(each), &resources.job)?;
             self.for_each_store(|store| {
                 Ok(store.pack(serializer, &mut |chunk| {
                     resources.job.check()?;
@@ -162,8 +170,10 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
             newest = Some((saved, prior));
             Ok(())
         })?;
-        let Some((mut saved, prior)) = newest else { return Ok(false) };
-        while saved.block(&mut block)? {
+        let Some((saved, prior)) = newest else { return Ok(false) };
+        let mut due = DueVertices::new(saved, prior.due.unwrap_or(0));
+        let chunks = due.rest::<P::Id>()?;
+        while chunks.block(&mut block)? {
             self.resources.job.check()?;
             let chunk = PartitionChunk::from_bytes(block.bytes().to_vec())?;
             partition_chunk::unpack(
@@ -173,6 +183,8 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
             )?;
         }
         checkpoints.extra_state.clone_from(&prior.extra_state);
+        // Checkpoints of earlier versions have no such list: their vertices decide again.
+        self.due = prior.due.map(|_| due);
         self.prior = prior;
         Ok(true)
     }

@@ -11,7 +11,8 @@
 //! - [`lists`]: vertices that are due to signal, and signals that wait to be collected.
 //! - `division`: the partitions of several processes that make a run together; `share`: their
 //!   exchange.
-//! - [`checkpoint`]: checkpoints of vertices; [`kept`]: stores that stay after a run.
+//! - [`checkpoint`]: checkpoints of vertices; `due`: their lists of vertices that are due to signal;
+//!   [`kept`]: stores that stay after a run.
 //! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs for shards on any store.
 //! - [`error`]: the errors of all these.
 //!
@@ -79,6 +80,7 @@ mod asynchronous;
 pub mod checkpoint;
 mod context;
 mod division;
+mod due;
 pub mod error;
 mod exchange;
 pub mod from_graph;

@@ -12,6 +12,7 @@ use brimful_vertices::{Edges, Stored, Vertex, VertexStore};
 use serde::{Deserialize, Serialize};
 
 use crate::division::Division;
+use crate::due::DueVertices;
 use crate::error::{Error, Result, element};
 use crate::hubs::Hubs;
 use crate::options::Start;
@@ -34,6 +35,9 @@ pub(crate) struct PriorRun {
     pub(crate) supersteps: u64,
     pub(crate) signals_sent: u64,
     pub(crate) edges_visited: u64,
+    /// The number of vertices that are due to signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) due: Option<u64>,
     /// The string that the caller saved in addition to the vertices.
     #[serde(rename = "beside", default, skip_serializing_if = "String::is_empty")]
     pub(crate) extra_state: String,
@@ -48,6 +52,8 @@ pub(crate) struct Loaded<P: VertexProgram, S> {
     /// Vertices that were skipped, because their id existed already.
     pub(crate) duplicates: u64,
     pub(crate) prior: PriorRun,
+    /// The vertices that signal first; `None`: every vertex decides whether it signals.
+    pub(crate) due: Option<DueVertices>,
     pub(crate) hubs: Option<Hubs>,
     pub(crate) division: Option<Division>,
 }
@@ -69,6 +75,7 @@ pub struct Loading<'r, P: VertexProgram, S> {
     gathered_bytes: u64,
     duplicates: u64,
     pub(crate) prior: PriorRun,
+    pub(crate) due: Option<DueVertices>,
     /// Reserves the memory for copies of the largest vertices.
     hubs: Option<Hubs>,
     /// The division of the partitions, if several processes make the run.
@@ -117,6 +124,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             gathered_bytes: 0,
             duplicates: 0,
             prior: PriorRun::default(),
+            due: None,
             hubs: None,
             division,
             key: Vec::new(),
@@ -232,11 +240,11 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// Stores the remaining vertices and ends loading.
     pub(crate) fn finish(mut self) -> Result<Loaded<P, S>> {
         self.store()?;
-        let Self { program, partitioner, parts, duplicates, prior, hubs, division, .. } = self;
+        let Self { program, partitioner, parts, duplicates, prior, due, hubs, division, .. } = self;
         let part = |part: Mutex<LoadingPartition<P, S>>| {
             part.into_inner().unwrap_or_else(PoisonError::into_inner)
         };
         let parts = parts.into_iter().map(part).map(|part| (part.store, part.edges)).collect();
-        Ok(Loaded { program, partitioner, parts, duplicates, prior, hubs, division })
+        Ok(Loaded { program, partitioner, parts, duplicates, prior, due, hubs, division })
     }
 }

@@ -98,8 +98,8 @@ pub struct Execution<'r, P: VertexProgram, S> {
 }
 
 impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
-    /// Starts the execution of a loaded program; every vertex decides again whether it signals.
-    /// Partitions are assigned to workers so that all have about equally many edges.
+    /// Starts the execution of a loaded program; every vertex decides whether it signals, except in
+    /// a resumed run. Partitions are assigned to workers so that all have about equally many edges.
     ///
     /// # Errors
     /// A budget error if the lists do not fit; [`Error::Usage`] for thresholds that are not
@@ -110,7 +110,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         let resources = loading.resources;
-        let Loaded { program, partitioner, mut parts, duplicates, prior, hubs, division } =
+        let Loaded { program, partitioner, mut parts, duplicates, prior, due, hubs, division } =
             loading.finish()?;
         let relays = division.as_ref().map_or(0, Division::relays);
         let (count, workers) = ((parts.len() + relays) as u64, resources.workers());
@@ -154,11 +154,11 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
                 context,
                 incoming: IncomingSignals::new(&resources.budget)?,
                 announced: Announced::default(),
-                is_fresh: true,
+                is_fresh: due.is_none(),
             }))
         };
         let workers = stores.into_iter().enumerate().map(worker).collect::<Result<Vec<_>>>()?;
-        Ok(Self {
+        let mut execution = Self {
             program,
             partitioner,
             owners,
@@ -185,7 +185,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             by_superstep: Vec::new(),
             latest: SuperstepFigures::default(),
             of_all: Swept::default(),
-        })
+        };
+        if let Some(mut due) = due {
+            due.for_each(|id| {
+                let (_, worker, place) = execution.locate(&id)?;
+                worker.context.mark(place, &id, None)
+            })?;
+        }
+        Ok(execution)
     }
 
     /// Runs until nothing is left to do, a limit is reached, or `until` returns true. `until` is
@@ -471,6 +478,12 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let worker = element(&mut self.workers, worker, "worker")?;
         let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
         Ok((&self.program, worker, place))
+    }
+
+    /// Calls `each` for every vertex that is due to signal.
+    pub(crate) fn for_each_due(&mut self, mut each: impl FnMut(P::Id) -> Result<()>) -> Result<()> {
+        let lists = self.workers().flat_map(|worker| &mut worker.context.to_signal);
+        lists.into_iter().try_for_each(|list| list.for_each(&mut each))
     }
 
     /// Calls `work` for the store of each partition.
