@@ -259,10 +259,13 @@ impl ColumnChoice {
         let missing = usize::from(source.is_none()) + usize::from(target.is_none());
         if free.len() < missing {
             return Err(match weight {
-                Some(at) if self.weight.is_none() && names.len() >= 2 => doubt(&format!(
-                    "{} has the name of a weight, which leaves one column for the two ends of an \
-                     edge",
-                    column_name(names, at, header)
+                Some(at) if names.len() >= 2 => doubt(&format!(
+                    "{} {}, which leaves one column for the two ends of an edge",
+                    column_name(names, at, header),
+                    match self.weight {
+                        Some(_) => "is the weight",
+                        None => "has the name of a weight",
+                    }
                 )),
                 _ => too_few(names),
             });
@@ -534,6 +537,12 @@ mod tests {
         let text = chosen(&none, "source weight", "1 2").unwrap_err();
         assert!(
             text.contains("column 'weight' has the name of a weight, which leaves one column"),
+            "{text}"
+        );
+        let choice = ColumnChoice { weight: Some("source".into()), ..ColumnChoice::default() };
+        let text = chosen(&choice, "source target", "1 2").unwrap_err();
+        assert!(
+            text.contains("column 'source' is the weight, which leaves one column for the two"),
             "{text}"
         );
         let text = chosen(&none, "1 2 3", "1 2 3").unwrap_err();
