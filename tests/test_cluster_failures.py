@@ -173,7 +173,7 @@ def own_bytes(title: bytes) -> int:
 
 @pytest.mark.nightly
 def test_tasks_that_sort_keep_their_budget(cluster: None, tmp_path: Path) -> None:
-    budget, place = 64 << 20, {"cluster": "auto", "workers": 2}
+    budget, place = 100 << 20, {"cluster": "auto", "workers": 2}
     lottery, large = np.random.default_rng(1), []
     for number in range(4):
         ends = {name: lottery.integers(0, 1 << 22, 6_000_000) for name in ("source", "target")}
