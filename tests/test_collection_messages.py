@@ -41,7 +41,7 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["x9", {"rank": "f8"}])
 def test_a_dtype_that_numpy_does_not_know_is_refused(tmp_path: Path, dtype: Any) -> None:
-    with pytest.raises(bf.UsageError, match="is no dtype of NumPy"):
+    with pytest.raises(bf.UsageError, match="is not a dtype of NumPy"):
         bf.Box(tmp_path / "box", dtype)
 
 

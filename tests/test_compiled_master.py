@@ -386,5 +386,5 @@ def test_what_compiled_code_cannot_follow_is_refused(graph: bf.Graph) -> None:
             bf.run(graph, program, compile="numba")
     with pytest.raises(bf.UsageError, match=r"master_compute and worker_context need supersteps"):
         bf.run(graph, Near(), weighted=True, compile="numba", mode="async")
-    with pytest.raises(bf.UsageError, match=r"compiled code has them in one process"):
+    with pytest.raises(bf.UsageError, match=r"compiled code calls in one process only"):
         bf.run(graph, Near(), weighted=True, compile="numba", cluster="auto")

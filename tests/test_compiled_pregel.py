@@ -420,11 +420,11 @@ def test_a_class_that_cannot_be_compiled_is_refused(graph: bf.Graph) -> None:
     for program, match in (
         (Switches(1), r"master_compute .* calls set_combine, and compiled code has one combine"),
         (Changes(1), "Changes changes the graph"),
-        (Longest(1), r"combine \(.*\) is no known combiner"),
+        (Longest(1), r"combine \(.*\) is not a known combiner"),
         (Alone(), r"Alone has no combine\(\)"),
         (Doubled(1), "is not a plain method|has a decorator|does not take"),
         (Other(), "Other.compute is an attribute of the instance"),
-        (Named(1), "the aggregator 'a b' has no name that compiled code can have"),
+        (Named(1), "compiled code cannot use the name of the aggregator 'a b'"),
         (Identified(), r"initial_value \(.*, line \d+\) reads vertex.id in a program that adds"),
         (Counts(1), r"compute \(.*, line \d+\) contributes to aggregators in superstep 0"),
     ):
@@ -474,7 +474,7 @@ def test_names_mean_what_they_mean_in_their_module(
         with pytest.raises(bf.UsageError, match="not that of its file, which may have changed"):
             bf.run(graph, program, compile="numba")
         file.write_text(SHADOWED.replace("COMBINED", "min(left, right)"))
-        with pytest.raises(bf.UsageError, match="is no known combiner"):
+        with pytest.raises(bf.UsageError, match="is not a known combiner"):
             bf.run(graph, importlib.reload(module).Sums(), compile="numba")
     finally:
         sys.modules.pop("shadowed_names", None)

@@ -95,7 +95,7 @@ def test_rows_without_a_vertex_are_counted(
         degrees.join(pa.table({"id": [1, None], "x": [1, 2]}), on="id")
         degrees.join(pa.table({"id": [1], "x": [1]}), on="id")
     assert [record.getMessage() for record in caplog.records] == [
-        "1 row is left out of the table, as the result has no such vertex"
+        "1 row of the table is left out, because the result has no such vertex"
     ] * 2
 
 
@@ -222,7 +222,8 @@ def test_the_command_line_joins(edges: Path, tmp_path: Path, suffix: str) -> Non
     )
     assert done.figures["join"] == {"vertices_without_row": 1, "rows_without_vertex": 1}
     # A row was left out, which is said though nothing else is; DuckDB says nothing of its own.
-    assert done.err == f"brimful: 1 row is left out of {table}, as the result has no such vertex\n"
+    sentence = f"1 row of {table} is left out, because the result has no such vertex"
+    assert done.err == f"brimful: {sentence}\n"
     saved = bf.SavedResult(out)
     assert saved.to_arrow().to_pylist() == JOINED and saved.column == "degree"
     assert "vertices_without_row" not in json.dumps(

@@ -145,7 +145,7 @@ def test_every_option_is_sound_and_in_the_guide(table: type) -> None:
 
 def test_help_writes_only_options_as_flags() -> None:
     helps = {name: one.command_help for name, one in options_of(DeriveVerbOptions).items()}
-    assert "the column vertex and another" in helps["contract"] and "--around" in helps["hops"]
+    assert "the column vertex and one other" in helps["contract"] and "--around" in helps["hops"]
     assert "define cache_score" in options_of(AskedOptions)["cache"].command_help
 
 

@@ -168,7 +168,7 @@ def test_ids_of_text_have_the_type_of_the_graph(tmp_path: Path) -> None:
     with bf.Graph.from_arrow(table_of([(large, 0), (1, 0)])) as graph:
         assert list(bf.similarity(graph, pairs=path)) == [(large, 1, 1.0)]
         for text, says, kind in (
-            ("1,2\n2,1\n", "the first line of .*pairs.csv is no header: 1,2", bf.InputError),
+            ("1,2\n2,1\n", "the first line of .*pairs.csv is not a header: 1,2", bf.InputError),
             ('a,b\n"1"0,1\n', r"pairs\.csv:2: a field in quotes is not closed", bf.InputError),
             (
                 "a,b\n1.0,1\n",

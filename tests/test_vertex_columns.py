@@ -95,7 +95,7 @@ def test_the_command_line_imports_columns_from_files(tmp_path: Path, kind: str) 
         "rows_without_vertex": 1,
         "table": str(people),
     }
-    assert f"1 row is left out of {people}, as the graph has no such vertex" in shown.err
+    assert f"1 row of {people} is left out, because the graph has no such vertex" in shown.err
     with bf.Graph.open(tmp_path / "g.brimful") as graph:
         rows = graph.vertex_rows().read_all().to_pylist()
         assert rows == ROWS or kind in ("csv", "tsv")
@@ -180,7 +180,7 @@ def test_columns_are_added_later_beside_others(path: Path, caplog: Any) -> None:
         with caplog.at_level(logging.WARNING, logger="brimful"):
             counts = graph.add_vertex_columns(more)
         assert counts == {"vertices_without_row": 3, "rows_without_vertex": 1}
-        assert "1 row is left out of the table" in caplog.text
+        assert "1 row of the table is left out" in caplog.text
         rows = graph.vertex_rows().read_all().to_pylist()
         assert rows[0] == {**ROWS[0], "city": "Rome"}
         assert [{**row, "city": None} for row in ROWS[1:]] == rows[1:]

@@ -62,7 +62,7 @@ class Derivations:
         that is compared with a date is read as a date. A null meets only `is None`.
 
         Args:
-            table: A result, or a table of the column `vertex` and others: any object with
+            table: A result, or a table with the column `vertex` and others: any object with
                 `__arrow_c_stream__`. Only its vertices are kept, and `vertices` is a condition on
                 its columns instead of those of the graph. The ids that are kept are in memory.
 
@@ -206,7 +206,7 @@ class Derivations:
         out with their edges, which a warning counts. Columns of vertices are not taken over.
 
         Args:
-            labels: A result of this graph, or a table of the column `vertex` and one of integers
+            labels: A result of this graph, or a table with the column `vertex` and one of integers
                 or strings: any object with `__arrow_c_stream__`.
             self_loops: "keep" (default) edges within a label, or "drop" them.
 

@@ -142,7 +142,7 @@ def own_id(vertex: object, *, texts: bool) -> int | str:
     if texts:
         return text_id(own)
     if isinstance(own, str):
-        raise NotFoundError(f"there is no vertex {shortened(vertex)}; its id is no integer")
+        raise NotFoundError(f"there is no vertex {shortened(vertex)}; its id is not an integer")
     return own
 
 

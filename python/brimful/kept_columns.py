@@ -155,8 +155,8 @@ class KeptColumns:
         that of the edge of this weight. `values.all(source, target)` has those of all edges between
         two vertices. In another process, as on a cluster, the column is read from the graph again.
 
-        Memory: about 8 MiB and .5 bytes an edge. The column is in the folder for temporary files. A
-            look-up takes some 10 microseconds.
+        Memory: about 8 MiB and 0.5 bytes an edge. The column is in the folder for temporary files.
+            A look-up takes some 10 microseconds.
 
         Args:
             column: Name of the column.

@@ -235,7 +235,7 @@ class PerVertex(Shown, ABC, Generic[V]):
         """
         name = type(self).__name__
         raise UsageError(
-            f"a {name} cannot be pickled, as its values may be larger than memory; pickle its "
+            f"a {name} cannot be pickled, because its values may be larger than memory; pickle its "
             "to_arrow(), or write() it to a file"
         )
 

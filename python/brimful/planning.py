@@ -122,7 +122,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Sizes:
-    """A graph that is not built: vertices that have edges, edges, and other known properties."""
+    """A graph to come: the numbers of its edges and of vertices with edges, and what is known."""
 
     vertices: int
     edges: int
@@ -147,14 +147,14 @@ def plan(
     params: Mapping[str, object] | None = None,
     **options: Unpack[PlanOptions],
 ) -> Forecast:
-    """Forecast a run of `algorithm` on `graph`, or on a graph that is not built.
+    """Forecast a run of `algorithm` on `graph`, or on a graph that does not exist yet.
 
     Memory and disk are those of the plan that the run itself follows; the time is an estimate.
     A run on a `store` has estimates of memory and disk only, also of its smallest budget.
 
     Args:
         graph: A `Graph`, or the path of a graph directory or of an input file; None: a graph of
-            `vertices` and `edges` that is not built, whose import is forecast too
+            `vertices` and `edges` that does not exist yet, whose import is forecast too
             (`Forecast.imported`).
         algorithm: Name of the algorithm.
         params: The algorithm's own parameters by name.
@@ -203,7 +203,7 @@ def crew_of(cluster: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def sizes_of(has_graph: bool, unbuilt: Mapping[str, Any]) -> Sizes | None:
-    """Return the sizes of a graph that is not built, of `UnbuiltOptions`; None if there is a graph.
+    """Return the sizes that `UnbuiltOptions` gives; None if there is a graph.
 
     Raises:
         UsageError: Both a graph and sizes are given, or neither.

@@ -29,7 +29,7 @@ _SIMILAR = 0.85
 
 
 def check_program(program: object) -> None:
-    """Refuse an object that is no program, and a class with a mistake; warn of likely slips.
+    """Refuse an object that is not a program, and a class with a mistake; warn of likely slips.
 
     Raises:
         UsageError: It is something else, a Pregel program with `state_type`, a delivery or combiner

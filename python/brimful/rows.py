@@ -212,8 +212,8 @@ class Rows:
             UsageError: Always.
         """
         raise UsageError(
-            "Rows cannot be pickled, as they may be larger than memory; pickle their to_arrow(), "
-            "or write() them to a file"
+            "Rows cannot be pickled, because they may be larger than memory; pickle their "
+            "to_arrow(), or write() them to a file"
         )
 
     def __repr__(self) -> str:

@@ -388,8 +388,8 @@ def _check_cluster(
         )
     if chosen["partitioner"] == "hash":
         raise UsageError(
-            "the workers of a cluster have ranges of the vertices; leave partitioner= or cluster= "
-            "out"
+            "a cluster divides the vertices among its workers by ranges; leave partitioner= or "
+            "cluster= out"
         )
 
 

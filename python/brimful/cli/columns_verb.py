@@ -21,7 +21,7 @@ def add_to(verbs: shared.Verbs) -> None:
         "Keep the columns of a table with the vertices of a graph.",
         act,
         more="Without a table, list the columns of the graph, or write them to a file. Vertices "
-        "that the table lacks get empty cells.",
+        "that the table lacks get nulls.",
         examples=(
             "brimful columns web.brimful pages.parquet --on url",
             "brimful columns web.brimful -o pages.csv",

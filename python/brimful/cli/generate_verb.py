@@ -75,15 +75,29 @@ def add_to(verbs: shared.Verbs) -> None:
         type=count,
         help="watts-strogatz: neighbors on the ring, an even number",
     )
-    parser.add_argument("--mu", metavar="X", type=real(), help="lognormal: default 4")
-    parser.add_argument("--sigma", metavar="X", type=real(0), help="lognormal: default 1.3")
+    parser.add_argument(
+        "--mu",
+        metavar="X",
+        type=real(),
+        help="lognormal: mean of the logarithms of out-degrees (default 4)",
+    )
+    parser.add_argument(
+        "--sigma",
+        metavar="X",
+        type=real(0),
+        help="lognormal: standard deviation of these logarithms (default 1.3)",
+    )
     parser.add_argument("--rows", metavar="N", type=count, help="grid: rows")
     parser.add_argument("--columns", metavar="N", type=count, help="grid: columns")
     parser.add_argument(
         "--torus", action="store_const", const=1, help="grid: join opposite borders"
     )
     parser.add_argument(
-        "--seed", metavar="N", type=integer(0, 2**64 - 1), default=0, help="default 0"
+        "--seed",
+        metavar="N",
+        type=integer(0, 2**64 - 1),
+        default=0,
+        help="seed of the random numbers (default 0)",
     )
     parser.add_argument(
         "--weights",

@@ -30,7 +30,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         "info",
-        "Show counts, order, indexes and sizes.",
+        "Show the counts, order, indexes and sizes of a graph.",
         act,
         examples=(
             "brimful info web.brimful",

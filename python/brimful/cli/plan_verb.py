@@ -27,7 +27,7 @@ def add_to(verbs: shared.Verbs) -> None:
         "plan",
         "Forecast the memory, disk and time of a run.",
         act,
-        more="With --vertices and --edges the graph need not be built, and its import is forecast "
+        more="With --vertices and --edges the graph need not exist, and its import is forecast "
         "too. Memory and disk follow the plan of the run itself; the time is an estimate.",
         examples=(
             "brimful plan web.brimful pagerank --budget 500M",
@@ -42,7 +42,7 @@ def add_to(verbs: shared.Verbs) -> None:
         help="a graph directory or an input file, unless --vertices and --edges are given; and an "
         "algorithm, see brimful algorithms, before or after it",
     )
-    unbuilt = parser.add_argument_group("a graph that is not built")
+    unbuilt = parser.add_argument_group("a graph that does not exist yet")
     shared.add_options(unbuilt, UnbuiltOptions)
     machines = parser.add_argument_group("other machines")
     shared.add_options(machines, CrewOptions)

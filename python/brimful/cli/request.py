@@ -38,7 +38,8 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser, RequestOptions)
     stores = parser.add_argument_group(
-        "stores", "Keep vertices as records in a store instead of edges that stream from shards."
+        "stores",
+        "Keep vertices, with their edges, as records in a store; no edges stream from shards.",
     )
     add_options(stores, PlaceOptions)
     add_options(stores, StoreOptions)

@@ -103,8 +103,8 @@ def add_to(verbs: shared.Verbs) -> None:
         "--keep",
         action="store_true",
         help="keep the vertices with their edges and values in --store (file:PATH, kv:PATH, or a "
-        "server with the option folder=PATH), which brimful.VertexStore opens in Python; they need "
-        "the graph directory",
+        "server with the option folder=PATH), which brimful.VertexStore opens in Python; the store "
+        "needs the graph directory",
     )
     parser.add_argument("--top", metavar="N", type=integer(1), help="print the N largest values")
     shared.add_options(parser, ResourceOptions)

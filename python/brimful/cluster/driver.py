@@ -330,14 +330,14 @@ def _cpus_of_nodes() -> list[int]:
 
 
 def _require_client(address: str) -> None:
-    """Refuse an address that needs the client of Ray where that is not installed.
+    """Refuse an address that needs Ray's client if that is not installed.
 
     Raises:
         MissingPackageError: The client is not installed.
     """
     if address.startswith(_CLIENT) and importlib.util.find_spec("grpc") is None:
         raise MissingPackageError(
-            f"an address {_CLIENT}HOST:PORT needs the client of Ray, here and in the cluster; "
+            f"the address {_CLIENT}HOST:PORT needs Ray's client, here and in the cluster; "
             "install it with: pip install 'ray[client]', or start the run on the head node with "
             "the address auto, for example with 'ray job submit'"
         )

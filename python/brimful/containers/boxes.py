@@ -58,7 +58,7 @@ class Box(Collection[_native.RecordBox]):
         try:
             self._dtype = np.dtype(dtype)
         except (TypeError, ValueError) as error:
-            raise UsageError(f"{shortened(dtype)} is no dtype of NumPy: {error}") from error
+            raise UsageError(f"{shortened(dtype)} is not a dtype of NumPy: {error}") from error
         if self._dtype.hasobject or self._dtype.itemsize == 0:
             raise UsageError(
                 f"records of {self._dtype} have no fixed size; use brimful.Bag for objects"

@@ -164,7 +164,7 @@ class Collection(ABC, Generic[N]):
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse to be copied or pickled: two objects cannot share one folder."""
         raise UsageError(
-            f"a {type(self).__name__} cannot be copied or pickled, as its records lie in the "
+            f"a {type(self).__name__} cannot be copied or pickled, because its records lie in the "
             f"folder {self._path}; close it, copy the folder, and open the copy"
         )
 

@@ -44,7 +44,7 @@ def sort(
         An iterator over the integers of all batches in ascending order, in arrays of their dtype.
 
     Raises:
-        UsageError: The budget or the folder is no such thing; or, in the iteration, a batch has no
+        UsageError: The budget or the folder is not valid; or, in the iteration, a batch has no
             integers, or another dtype than the first.
 
     >>> import brimful as bf, numpy as np

@@ -365,8 +365,8 @@ class SpillingDict(dict[K, V]):
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse to be pickled or copied deeply."""
         raise UsageError(
-            "a SpillingDict cannot be pickled or copied deeply, as it may be larger than memory; "
-            "copy() makes another one, dict() a plain dict"
+            "a SpillingDict cannot be pickled or copied deeply, because it may be larger than "
+            "memory; copy() makes another one, dict() a plain dict"
         )
 
     @classmethod

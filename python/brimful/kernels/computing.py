@@ -169,7 +169,7 @@ def _combiner(program: Pregel) -> str:
             operation, pair = name if is_known else None, [left, right]
     operands = sorted(one.id for one in pair if isinstance(one, ast.Name))
     if operation is None or not has_one or operands != names or method.__code__.co_freevars:
-        raise Unfit(f"{place('combine', method)} is no known combiner", f"Let it return {ways}")
+        raise Unfit(f"{place('combine', method)} is not a known combiner", f"Let it return {ways}")
     return operation
 
 

@@ -123,8 +123,8 @@ def _of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -> Part
         )
     if computing.has_steps and cluster_of(chosen) is not None:
         raise Unfit(
-            f"{name} has master_compute or worker_context, and compiled code has them in one "
-            "process",
+            f"{name} has master_compute or worker_context, which compiled code calls in one "
+            "process only",
             "Leave cluster out",
         )
     if chosen["mode"] == "async":

@@ -69,8 +69,8 @@ def slots_of(aggregators: Mapping[str, Aggregator], *, is_whole: bool = False) -
     for place, (name, one) in enumerate(aggregators.items(), 1):
         if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
             raise Unfit(
-                f"the aggregator {name!r} has no name that compiled code can have",
-                "Name it as a variable, without an underscore before it",
+                f"compiled code cannot use the name of the aggregator {name!r}",
+                "Rename it like a variable, without an underscore before it",
             )
         if callable(one.function):
             raise Unfit(

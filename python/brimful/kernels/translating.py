@@ -168,7 +168,7 @@ class Translation(ast.NodeTransformer):
             return self._along_edges(node)
         if isinstance(node.iter, ast.Name) and node.iter.id == self._messages:
             if node.orelse:
-                self._source.refuse(node, "has an else of a loop over messages", "Leave it out")
+                self._source.refuse(node, "has an else after a loop over messages", "Leave it out")
             node.iter = ast.Tuple([_name(RECEIVED)], ast.Load())
             node.body = self._statements(node.body)
             return [ast.copy_location(ast.If(_name(HAS_MESSAGE), [node], []), node)]
@@ -194,7 +194,7 @@ class Translation(ast.NodeTransformer):
             case _:
                 self._source.refuse(
                     node,
-                    "does more with its edges than to send a message along each",
+                    "does more with its edges than send a message along each",
                     f"Write: for target, value in {self._vertex}.edges: "
                     f"{self._vertex}.send(target, ...)",
                 )

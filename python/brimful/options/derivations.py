@@ -25,10 +25,10 @@ class ConditionOptions(TypedDict, total=False):
         object | None,
         Option(
             'Keep the vertices that meet a condition on `vertex` and their columns, such as "year '
-            ">= 2020 and kind in ('a', 'b')\", or an expression of `pyarrow.compute`; edges of "
-            "others go with them. None: keep all.",
+            ">= 2020 and kind in ('a', 'b')\", or an expression of `pyarrow.compute`, and the "
+            "edges between them. None: keep all.",
             help='keep the vertices that meet a condition on their columns, such as "year >= 2020 '
-            "and kind == 'a'\"; edges of others go with them; needs DuckDB (pip install "
+            "and kind == 'a'\", and the edges between them; needs DuckDB (pip install "
             "'brimful[duckdb]')",
             metavar="CONDITION",
             check=_condition,
@@ -76,9 +76,9 @@ class DeriveVerbOptions(ConditionOptions, total=False):
     contract: Annotated[
         str | None,
         Option(
-            "Merge the vertices that have the same value in a result, or in a table of the column "
-            "`vertex` and another. The weight of a merged edge is the sum of the weights, or the "
-            "number of edges if they have none.",
+            "Merge the vertices that have the same value in a result, or in a table with the "
+            "column `vertex` and one other. The weight of a merged edge is the sum of the weights, "
+            "or the number of edges if they have none.",
             metavar="RESULT",
         ),
     ]

@@ -139,9 +139,9 @@ class PolicyOptions(TypedDict, total=False):
         Duplicates,
         Option(
             'Edges with the same ends: "keep" all (default), "drop" all but one, "sum" their '
-            'weights (without weights: their number), or keep the one of "min" weight; the first '
-            "one that is left out is reported with its line (not for generated graphs), which "
-            "costs 8 bytes an edge of scratch space.",
+            'weights (without weights: their number), or keep the one with the "min" weight; the '
+            "first one that is left out is reported with its line (not for generated graphs), "
+            "which costs 8 bytes an edge of scratch space.",
             default="keep",
         ),
     ]

@@ -160,10 +160,10 @@ class PlaceOptions(TypedDict, total=False):
     store: Annotated[
         str | None,
         Option(
-            "Keep vertices as records in a store instead of edges that stream from shards: "
+            "Keep vertices, with their edges, as records in a store: "
             '"memory" (live objects), "bytes" (records in memory), "file:PATH" or '
             '"kv:PATH" (records in a folder within PATH, which is removed after the run), or the '
-            "URL of a database (`brimful.stores`); None: shards.",
+            "URL of a database (`brimful.stores`); None: edges stream from shards.",
             help="memory (live objects), bytes (records in memory), file:PATH or kv:PATH "
             "(records in a folder within PATH, removed after the run), or the URL of a database: "
             "rocksdb:PATH, berkeleydb:PATH, mongodb://..., orientdb://...; --mode async has no "
@@ -285,8 +285,8 @@ class DividedOptions(ResumableOptions, ClusterOptions, total=False):
 class RunOptions(DividedOptions, PlaceOptions, StoreOptions, total=False):
     """Options of every algorithm that also runs on a cluster or a store.
 
-    A store keeps vertices as records instead of edges that stream from shards; the results are
-    the same. In `mode` "async" there are no supersteps. `stats["store_figures"]` and
+    A store keeps vertices, with their edges, as records; no edges stream from shards. The results
+    are the same. In `mode` "async" there are no supersteps. `stats["store_figures"]` and
     `stats["cache"]` describe the work of store and cache.
     """
 
@@ -304,7 +304,7 @@ class ProgramOptions(ProgramStepOptions, StoreOptions, DividedOptions, total=Fal
 
 
 class SizeOptions(TypedDict, total=False):
-    """The sizes of a graph that is not built."""
+    """The sizes of a graph that does not exist yet."""
 
     vertices: Annotated[
         float | None,
@@ -315,9 +315,7 @@ class SizeOptions(TypedDict, total=False):
     edges: Annotated[
         float | None, Option("Number of edges, for example 128e9.", most=MAX_COUNTED, whole=True)
     ]
-    undirected: Annotated[
-        bool, Option("Edges of the graph that is not built have no direction.", default=False)
-    ]
+    undirected: Annotated[bool, Option("Edges of this graph have no direction.", default=False)]
     bytes_per_edge: Annotated[
         float | None,
         Option("Bytes of an edge on disk; None: a typical figure for this size."),
@@ -325,7 +323,7 @@ class SizeOptions(TypedDict, total=False):
 
 
 class UnbuiltOptions(SizeOptions, IndexOptions, total=False):
-    """A graph that is not built, with its indexes."""
+    """A graph that does not exist yet, with its indexes."""
 
 
 #: `N` workers of a forecast, each on its own machine, or `local:N`, all on this one.

@@ -89,7 +89,7 @@ class Derivation:
 
     Attributes:
         ids: Vertices to keep, an Arrow array; None: all.
-        vertices: Condition on the vertices to keep; edges of others go with them.
+        vertices: Condition on the vertices to keep, with the edges between them.
         edges: Condition on the edges to keep; vertices stay.
         reverse: Reverse the edges. undirected: Remove directions.
         contract: A table with the column `vertex` and one of labels, which become the vertices.
@@ -218,7 +218,7 @@ def listed(table: Any, condition: Any) -> pyarrow.Array:
 
     if not hasattr(table, "__arrow_c_stream__"):
         raise UsageError(
-            "table must be a result or a table of the column vertex, with __arrow_c_stream__, not "
+            "table must be a result or a table with the column vertex and __arrow_c_stream__, not "
             f"{type(table).__name__}"
         )
     reader = stream_reader(table, "the table")

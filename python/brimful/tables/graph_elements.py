@@ -253,7 +253,7 @@ class _Parser:
 
     def _entity(self, name: str, *_: object) -> None:
         # A few bytes of entities expand to more text than memory holds.
-        raise self._wrong(f"the file declares the entity {shortened(name)}; write it without")
+        raise self._wrong(f"the file declares the entity {shortened(name)}; remove entities")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._bytes_since_tag = 0

@@ -69,7 +69,8 @@ class JoinTally:
         if not rows:
             return []
         are = "is" if rows == 1 else "are"
-        return [f"{counted(rows, 'row')} {are} left out of {table}, as {of} has no such vertex"]
+        lacks = f"because {of} has no such {'vertex' if rows == 1 else 'vertices'}"
+        return [f"{counted(rows, 'row')} of {table} {are} left out, {lacks}"]
 
 
 #: The values of types of DuckDB, as messages name them.

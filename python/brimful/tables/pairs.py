@@ -146,8 +146,8 @@ def _text(path: str, delimiter: str, wanted: EdgeColumns, id_type: str) -> EdgeT
         names = CsvFile(path, {}, delimiter).schema.names
         if all(whole_number(name) is not None for name in names):
             raise InputError(
-                f"the first line of {path} is no header: {shortened(delimiter.join(names))}; add "
-                "one such as source,target"
+                f"the first line of {path} is not a header: {shortened(delimiter.join(names))}; "
+                "add one such as source,target"
             )
         columns = dataclasses.replace(pick_columns(path, names, wanted), weight=None)
         ends = [columns.source, columns.target]
