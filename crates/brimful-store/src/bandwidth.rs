@@ -1,7 +1,7 @@
 //! Measures how fast this machine reads memory and disk.
 //!
-//! The figures serve forecasts: a moment distinguishes one disk from another, but does not show its
-//! speed under load.
+//! The figures serve forecasts: a short measurement tells one disk from another, but does not show
+//! the speed under load.
 
 use std::hint::black_box;
 use std::path::Path;

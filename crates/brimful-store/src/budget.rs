@@ -1,4 +1,4 @@
-//! The accountant: every growing structure takes its bytes from one budget.
+//! The memory budget: every growing structure reserves its bytes from it.
 //!
 //! Invariant: the sum of live reservations never exceeds the limit. Plans are checked before work
 //! begins ([`Budget::require`]); the message of a reservation that fails later reports our own

@@ -98,7 +98,7 @@ pub enum Error {
         /// The purpose, such as "to rank this graph".
         purpose: String,
     },
-    /// The disk has less free space than the work takes at least.
+    /// The disk has less free space than the work needs.
     #[error(
         "{} takes at least {} of disk, {} more than is free; make room or choose another disk",
         path.display(),
@@ -115,7 +115,7 @@ pub enum Error {
     },
     /// A sync failed earlier: the durable content is unknown, so further writes are refused.
     #[error(
-        "{} is refused after a failed write or sync; reopen it to see what survived",
+        "{} is not used after a failed write or sync; reopen it to see which changes survived",
         path.display()
     )]
     Poisoned {
@@ -172,8 +172,7 @@ impl Error {
             if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem))
     }
 
-    /// The same error. An error of the budget then says that the budget that it names is an
-    /// estimate.
+    /// The same error; a budget error then says that the budget that it names is an estimate.
     #[must_use]
     pub fn estimated(mut self) -> Self {
         if let Self::Budget { is_estimate, .. } = &mut self {

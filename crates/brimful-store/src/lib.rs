@@ -14,9 +14,9 @@
 //! - [`sorter`]: the external sorter; `radix`: its sort in memory.
 //! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
 //! - [`checkpoint`]: sealed checkpoints, from which a long run resumes.
-//! - [`budget`]: the accountant, in bytes; [`job`]: cancellation and progress; [`memory`]: the
-//!   operating system's figures about memory; [`bandwidth`]: the measured bandwidth of memory;
-//!   [`resources`]: all resources of a long call.
+//! - [`budget`]: the memory budget; [`job`]: cancellation and progress; [`memory`]: the operating
+//!   system's figures about memory; [`bandwidth`]: the measured bandwidth of memory; [`resources`]:
+//!   all resources of a long call.
 //! - [`huge`]: large arrays on huge pages.
 //! - [`in_order`]: parallel work whose effects keep one order.
 //! - [`wording`]: counted nouns in messages.

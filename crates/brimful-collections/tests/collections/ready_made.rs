@@ -125,7 +125,7 @@ fn a_failed_write_makes_a_counter_refuse_what_it_no_longer_knows() {
     folder.set_plan(FaultPlan::new());
     for refused in [counter.add_many(&[9]), counter.sync(), counter.count_many(&[1]).map(drop)] {
         let refused = refused.unwrap_err().to_string();
-        assert!(refused.contains("refused after a failed write"), "{refused}");
+        assert!(refused.contains("is not used after a failed write"), "{refused}");
     }
     drop(counter);
     let counter = FrequencyCounter::open_in(&folder.crash(), options(MEMORY)).unwrap();

@@ -5,7 +5,7 @@
 /// The maximum number of records in a piece: a piece of 8-byte records and the buffer that sorts it
 /// fit in a cache of 2 MiB.
 const MAX_PIECE: usize = 1 << 17;
-/// The maximum number of records in a buffer: splitting it must not delay a cancellation (.6 s).
+/// The maximum number of records in a buffer: splitting it must not delay a cancellation (0.6 s).
 const MAX_BUFFER: usize = 1 << 26;
 /// The minimum number of records in a buffer.
 pub(super) const MIN_BUFFER: usize = 1 << 12;
