@@ -1,8 +1,8 @@
 //! A Bloom filter (Bloom 1970): a few bits per key, with a small rate of false positives.
 //!
-//! All bits of a key are in one page, which its mixed bits select, so a look-up costs one read. A
-//! page has so many bits that this raises the rate of false positives by less than a hundredth of
-//! it. Invariant: a key that was added is always found.
+//! All bits of a key are in one page, which its mixed bits select, so a look-up costs one read.
+//! Pages are large enough that this raises the rate of false positives by less than 1 % of the
+//! rate. Invariant: a key that was added is always found.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
