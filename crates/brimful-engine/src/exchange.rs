@@ -20,9 +20,9 @@ pub type Received = Box<dyn AsRef<[u8]> + Send>;
 pub struct Contribution {
     /// Partial results and figures, for all processes.
     pub facts: Received,
-    /// New signals or states. After [`Exchange::all_gather`] all processes have them but the
-    /// observer, and they are empty if no process reads them; after [`Exchange::scatter`] they are
-    /// the part for this process.
+    /// New signals or states. [`Exchange::all_gather`] delivers them to all processes but the
+    /// observer; they are empty if no process reads them. [`Exchange::scatter`] delivers the part
+    /// for this process.
     pub signals: Received,
 }
 

@@ -35,8 +35,8 @@ pub trait Supersteps {
         Ok(true)
     }
 
-    /// Runs one superstep; returns its traversal and the number of vertices in its frontier. One
-    /// in which no vertex acts may not count as done: it is the last.
+    /// Runs one superstep; returns its traversal and the number of vertices in its frontier. A
+    /// superstep in which no vertex acts need not count as done: it is the last one.
     fn superstep(&mut self) -> Result<(Traversal, u64), Self::Error>;
 
     /// True if the program has converged.
@@ -129,7 +129,7 @@ pub(crate) trait Resumable: Supersteps<Error = Error> {
     }
 }
 
-/// What a run needs before it is created.
+/// The results of [`prepare`], from which a run is created.
 pub(crate) struct Prepared<'a> {
     checkpointer: Option<Checkpointer<'a>>,
     index_seconds: f64,
@@ -137,8 +137,8 @@ pub(crate) struct Prepared<'a> {
     observes: bool,
 }
 
-/// Opens the checkpoints of a run of this identity, and builds the index that it walks and the
-/// graph lacks.
+/// Opens the checkpoints of a run of this identity, and builds the index that it walks if the graph
+/// lacks it.
 pub(crate) fn prepare<'a>(
     graph: &Graph,
     indexes: &[Index],

@@ -96,7 +96,7 @@ impl<'a> Division<'a> {
         vertices.step_by(window).map(move |start| start..end.min(start + window))
     }
 
-    /// The vertices of the processes whose signals this one takes in, with their positions.
+    /// The processes from which this one receives signals: their positions and vertices.
     pub(crate) fn others(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         let others =
             (0..self.parts.len()).filter(|index| self.share.index.is_some_and(|own| own != *index));

@@ -7,8 +7,8 @@ use bytemuck::Pod;
 
 use super::step::differ;
 
-/// Changes are followed if changed vertices have at most one in `FEW_EDGES` edges. With more, most
-/// large lists have a neighbor that changed.
+/// Only lists that changes reach are gathered if the changed vertices have at most one in
+/// `FEW_EDGES` edges. With more, most long lists have a changed neighbor.
 const FEW_EDGES: u64 = 256;
 const WORD_BITS: usize = u64::BITS as usize;
 

@@ -8,8 +8,8 @@
 
 use crate::plan::dealing::{Cluster, Crew, Part};
 
-/// Bytes that one core publishes in a second in memory that workers of a node share, and through
-/// Ray's object store (between two actors; docs/adr/0054-one-run-in-several-processes.md).
+/// Bytes that one core publishes in a second: through memory that workers of a node share, and
+/// through Ray's object store (between two actors; docs/adr/0054-one-run-in-several-processes.md).
 const SHARED_A_SECOND: f64 = 5e9;
 const STORED_A_SECOND: f64 = 0.85e9;
 /// Bytes that one core receives in a second.

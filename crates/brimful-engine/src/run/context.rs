@@ -92,7 +92,7 @@ impl<'a, P: Program> RunContext<'a, P> {
         1 << self.graph.description().interval_bits
     }
 
-    /// As [`RunOptions::array`].
+    /// As [`RunOptions::vertex_array`].
     pub(super) fn array<T: Pod + Send>(&self, resident: bool) -> Result<ScratchArray<T>> {
         self.options.vertex_array(resident, self.graph, self.resources)
     }
@@ -207,7 +207,7 @@ impl<'a, P: Program> RunContext<'a, P> {
     }
 }
 
-/// Those constants of a run that need not know its program.
+/// The constants of a run that do not depend on the type of its program.
 struct Constants<'a> {
     plan: Plan,
     memory: Reservation,

@@ -42,7 +42,7 @@ struct Part<'p> {
 }
 
 impl Part<'_> {
-    /// Adds the edges that are counted; false if there are more than were counted.
+    /// Adds the edges for which `is_counted` holds; false if there are more than were counted.
     fn add(&mut self, edges: &EdgeBatch<'_>, is_counted: impl Fn(EdgeOfSource) -> bool) -> bool {
         let Self { next, first, targets, weights } = self;
         edges.all(|edge| {

@@ -85,8 +85,8 @@ impl<'e> EdgesBySource<'e> {
         &self.ranges
     }
 
-    /// Calls `batch(part, edges)` for all edges, a batch at a time; `part` is that of `parts`, one
-    /// for each range, to which the sources belong. Returns the parts.
+    /// Calls `batch(part, edges)` for all edges, a batch at a time. `parts` has one entry for each
+    /// range; `part` is the entry of the range of the sources. Returns the parts.
     ///
     /// # Errors
     /// Errors of reading; corruption also if `batch` returns false because an edge is impossible.

@@ -15,7 +15,7 @@ pub(crate) fn entries(vertices: Range<u64>) -> Range<usize> {
     (vertices.start >> ACTIVITY_BITS) as usize..vertices.end.div_ceil(1 << ACTIVITY_BITS) as usize
 }
 
-/// Those of `vertices` that an entry of the activity map stands for.
+/// The part of `vertices` that an entry of the activity map represents.
 pub(crate) fn block(entry: usize, vertices: &Range<usize>) -> Range<usize> {
     let (start, end) = (entry << ACTIVITY_BITS, (entry + 1) << ACTIVITY_BITS);
     start.max(vertices.start)..end.min(vertices.end)

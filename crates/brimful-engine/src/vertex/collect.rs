@@ -63,8 +63,8 @@ impl IntervalDegrees<'_> {
         Vertex { id: (start + at) as u64, degree, strength, external }
     }
 
-    /// Appends the vertices of a range, in a loop for each kind of degrees: one loop for all wrote
-    /// each vertex to memory twice, and waited for it, a tenth of the time of a kernel.
+    /// Appends the vertices of a range, in a loop for each kind of degrees. A single loop would
+    /// write each vertex to memory twice and wait for it, a tenth of the time of a kernel.
     fn list(self, start: usize, external: &[u64], range: Range<usize>, out: &mut Vec<Vertex>) {
         let id = |at: usize| (start + at) as u64;
         let external = |at: usize| external.get(at).copied().unwrap_or(0);
@@ -309,8 +309,8 @@ impl<P: Program> Collector<'_, P> {
 }
 
 /// Lets all vertices of an interval collect. In a separate function, so that the compiler knows
-/// that the loop does not write what it reads, and hoists the constants. (References within a tuple
-/// prevent it.)
+/// that the loop's reads and writes do not overlap, and hoists the constants. (References within a
+/// tuple prevent it.)
 #[inline(never)]
 fn collect_all<P: Program>(
     program: &P,

@@ -39,7 +39,7 @@ pub trait Shape: Send + Sync + 'static {
     const ASYNCHRONOUS: bool = false;
     /// See [`Program::SELF_LOOPS`].
     const SELF_LOOPS: bool = true;
-    /// See [`Program::KEEPS_SILENCE`]; about [`Shape::along`].
+    /// See [`Program::KEEPS_SILENCE`]; for [`Shape::along`].
     const KEEPS_SILENCE: bool = false;
     /// True if the kernel merges sums, so that its combiner needs no merge.
     const MERGES: bool = false;
@@ -73,8 +73,8 @@ pub enum Along {
 
 /// Acts between the supersteps of a kernel, as the master of Pregel does.
 ///
-/// It sees what vertices contributed to the aggregate in the last superstep, and replaces it by the
-/// values that vertices see in the next one.
+/// It sees the contributions of vertices to the aggregate in the last superstep, and replaces them
+/// by the values that vertices see in the next one.
 pub trait Master: Debug + Send + Sync {
     /// Sets the values that vertices see in the call *initial*.
     ///
@@ -170,8 +170,8 @@ impl<S: Shape> KernelProgram<S> {
         Self { indexes, ..self }
     }
 
-    /// The run converges when the float at `place` of the aggregate is at most `limit`: 0, if no
-    /// vertex contributed. Each call adds a condition; one of them ends the run.
+    /// The run converges when the float at `place` of the aggregate (0 if no vertex contributed) is
+    /// at most `limit`. Each call adds a condition; one of them ends the run.
     ///
     /// # Errors
     /// [`Error::Usage`] if the aggregate has no such place.
@@ -278,8 +278,8 @@ impl<S: Shape> KernelProgram<S> {
         vertex: impl FnOnce(usize) -> Option<u64>,
     ) -> Result<()> {
         // SAFETY: the caller of `new` promised that the kernel keeps to its interface. The pointers
-        // are null or point to slices that the callers below borrow until this returns, mutably
-        // where the interface lets the kernel write, and of the lengths that it names.
+        // are null or point to slices that the callers below borrow until this call returns,
+        // mutably where the interface lets the kernel write, and of the lengths that it names.
         let status = unsafe { (self.kernel)(context) };
         if status == 0 {
             return Ok(());
