@@ -189,7 +189,7 @@ impl<P: VertexProgram> WorkerContext<P> {
     }
 
     /// Sends the signals of a vertex that chooses their targets, and requests its collect if it
-    /// collects in any case.
+    /// collects even without signals.
     fn send_all(&mut self, phase: &Phase<'_, P>, vertex: &VertexOf<P>) -> Result<()> {
         let (program, delivery) = (phase.program, phase.program.delivery());
         let mut sent = Ok(());

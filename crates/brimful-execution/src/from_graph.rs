@@ -265,8 +265,8 @@ pub(crate) fn partitions_of(stores: &StoreOptions<'_>, workers: usize) -> Result
     Ok(stores.schemes.max_partitions(stores.store)?.map_or(wanted, |most| wanted.min(most)))
 }
 
-/// Refuses a budget below the least that loading and a run of a program with float weights take.
-/// The error names one sum, so that the budget that it names works.
+/// Refuses a budget that is too small to load the graph and run a program with float weights. The
+/// error names the sum of both needs, so that the budget that it names works.
 ///
 /// `others` returns the bytes that the caller has yet to reserve, given those of the run.
 ///
@@ -359,7 +359,7 @@ pub(crate) fn vertices_of_processes(
     (0..division.share.count).map(of_process).collect()
 }
 
-/// The error of processes whose vertices are no ranges.
+/// The error of processes whose vertices are not ranges.
 fn needs_ranges() -> Error {
     Error::Usage("several processes need the partitioner range, not hash".into())
 }

@@ -56,8 +56,8 @@ pub struct ExecutionOptions {
     /// The share of this process, if several processes make the run together; see
     /// [`crate::from_graph::start`].
     pub share: Option<Share>,
-    /// True if stores have all the memory that they will take: then lists may take most of the
-    /// rest, and otherwise half of it.
+    /// True if the memory of stores no longer grows: lists may then take most of the rest,
+    /// otherwise half of it.
     pub has_fixed_stores: bool,
 }
 

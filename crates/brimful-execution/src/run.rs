@@ -79,7 +79,7 @@ pub struct Execution<'r, P: VertexProgram, S> {
     memory: Reservation,
     #[expect(dead_code, reason = "holds the memory of the largest vertices")]
     hubs: Option<Hubs>,
-    /// Bytes of the budget from which stores have one byte: lists take the others.
+    /// Stores have one of this many bytes of the budget; lists have the others.
     bytes_for_one: u64,
     /// The edges of each partition, a vertex counting as one.
     edges: Vec<u64>,
@@ -381,8 +381,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         result
     }
 
-    /// The error of a budget that stores outgrew after `before`. It names the needs of all vertices,
-    /// extrapolated from those that acted.
+    /// The error of stores that outgrew the budget since `before`. It names the needs of all
+    /// vertices, extrapolated from those that acted.
     fn outgrown(&mut self, error: Error, before: &ExecutionStats) -> Error {
         let Error::Store(StoreError::Budget { needed, purpose, .. }) = &error else { return error };
         let Ok(now) = self.totals() else { return error };

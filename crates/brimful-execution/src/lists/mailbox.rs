@@ -221,7 +221,7 @@ impl<P: VertexProgram> Mailbox<P> {
     /// A mailbox that takes up to `bytes` of memory, at least [`crate::lists::MINIMUM_BYTES`], and
     /// spills to `file`. An eighth stays free for signals that grow. If signals are combined, the
     /// table has a quarter, at least [`crate::lists::MINIMUM_BYTES`], and the combine buffer the
-    /// rest: a vertex takes half as much memory there, and one that finds its signal there spills
+    /// rest: a vertex takes half as much memory in the buffer, and signals to a vertex in it spill
     /// nothing. Most ids of the partition have numbers from `first` on.
     pub fn new(bytes: u64, delivery: Delivery, first: u64, file: &Arc<SpillFile>) -> Self {
         let (is_combined, bytes) = (delivery == Delivery::Combined, bytes - bytes / 8);

@@ -144,7 +144,7 @@ impl MemoryTable {
     }
 
     /// Brings the entries of `keys` into the processor's cache. The look-ups are independent, so
-    /// their waits for memory overlap; these are most of the time of adding.
+    /// their waits for memory, most of the time of adding, overlap.
     pub(super) fn warm<'k>(&self, keys: impl Iterator<Item = HashedKey<'k>>) {
         if self.len > 0 {
             // Each step for all keys before the next step: the processor overlaps few look-ups
