@@ -8,12 +8,12 @@
 //!
 //! Method, as NetworkX: x = (A^T + I) x, divided by its norm, from equal entries. The eigenvectors
 //! of A^T + I are those of A^T, but no other eigenvalue is as great in magnitude, so that bipartite
-//! graphs converge too. Weights are multiplied by a power of two if all are below 1, beside which I
-//! would hide A^T, or if their squares may overflow. The run stops when the L1 change of x, divided
-//! by the number of vertices, is at most the tolerance. State: x, not yet divided by the norm,
-//! which the aggregate supplies; and x of the superstep before. Signal: the undivided x, f64. One
-//! pass over the edges a superstep, O(|V| + |E|); 16 bytes a vertex and two signals. Convergence is
-//! linear in the ratio of the two greatest eigenvalues of A^T + I.
+//! graphs converge too. Weights are multiplied by a power of two if all are below 1, because I
+//! would hide A^T otherwise, or if their squares may overflow. The run stops when the L1 change of
+//! x, divided by the number of vertices, is at most the tolerance. State: x, not yet divided by the
+//! norm, which the aggregate supplies; and x of the superstep before. Signal: the undivided x, f64.
+//! One pass over the edges a superstep, O(|V| + |E|); 16 bytes a vertex and two signals.
+//! Convergence is linear in the ratio of the two greatest eigenvalues of A^T + I.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
