@@ -29,8 +29,8 @@ pub(crate) fn put<T: NoUninit>(message: &mut Vec<u8>, records: &[T]) {
     message.extend_from_slice(bytemuck::cast_slice(records));
 }
 
-/// The bytes of a message as records: a copy if they are not where records may be, as those of
-/// small messages.
+/// The bytes of a message as records: a copy if they are not aligned for records, as in small
+/// messages.
 pub(crate) fn records_of<T: AnyBitPattern + NoUninit>(bytes: &[u8]) -> Cow<'_, [T]> {
     match bytemuck::try_cast_slice(bytes) {
         Ok(records) => Cow::Borrowed(records),

@@ -25,8 +25,8 @@ use crate::order::bitmap::IdBitmap;
 use crate::order::bitmap::ranges::{MESSAGE_BYTES, set_bytes};
 use crate::order::bitmap::ranks::IdRanks;
 
-/// Input positions of each file: more than a file has lines, so that positions are known before the
-/// lines of earlier files are.
+/// Input positions of each file: more than a file has lines, so that positions do not depend on the
+/// numbers of lines in earlier files.
 pub(crate) const FILE_POSITIONS: u64 = 1 << 40;
 /// The maximum number of files with positions.
 const MAX_FILES: usize = 1 << 23;
@@ -42,7 +42,7 @@ pub(crate) fn check_files(count: usize) -> Result<()> {
 /// The processes that read files, keep their edges, rank ids and map edges.
 pub trait KeptEdges: fmt::Debug + Send + Sync {
     /// The last message of a file that was read, and the number of the file; `None` after the last
-    /// file. Of files with strings, then the same for each generation, once its ranks are known.
+    /// file. With string ids, the same then follows for each generation, once its ranks are known.
     ///
     /// # Errors
     /// The error of the first file that has one; [`brimful_store::Error::Interrupted`] after a

@@ -29,8 +29,8 @@ pub struct ScanChoices {
 pub const BATCH: usize = 0;
 /// The label of the facts about a file, its last message.
 pub const END: usize = 1;
-/// The label of the ids of the first range; those of other ranges follow. For string ids: that of
-/// the names of the first generation, then of its edges, and so on.
+/// The label of the ids of the first range; the labels of other ranges follow. With string ids it
+/// is the label of the names of the first generation; the label of its edges follows, and so on.
 pub const RANGES: usize = 2;
 
 /// The counts of a scan by another process, without ids.

@@ -213,7 +213,7 @@ fn open(path: &Path, decoder_bytes: u64, resources: &Resources) -> Result<Box<dy
 enum Ids<'r> {
     /// Integers. True if vertices are listed apart from edges.
     Numbers(InputScan, Policy, bool),
-    /// Strings, which are known by their ranks only when those of all files are.
+    /// Strings, whose ranks are known only once all files are read.
     Names(Box<Interner<'r>>, Box<InternBuffers>),
 }
 

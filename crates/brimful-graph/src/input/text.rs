@@ -202,7 +202,7 @@ pub(crate) fn record_lines(bytes: &[u8]) -> u64 {
     (memchr::memchr_iter(b'\n', bytes).count() + alone) as u64
 }
 
-/// The offset of the text after the first carriage return that is no part of a line end.
+/// The offset of the text after the first carriage return that is not part of a line end.
 pub(crate) fn behind_lone_return(bytes: &[u8]) -> Option<usize> {
     let is_lone = |at: &usize| !matches!(bytes.get(at + 1), None | Some(b'\r' | b'\n'));
     memchr::memchr_iter(b'\r', bytes).find(is_lone).map(|at| at + 1)
@@ -349,10 +349,10 @@ fn parse_long_weight(word: &[u8]) -> Result<f64, Reason> {
     if is_rounded(word, number) { Err(Reason::Rounded) } else { Ok(number) }
 }
 
-/// True if a word is an integer, and `number`, the float nearest to it, is another one.
+/// True if a word is an integer, and `number`, its nearest float, is a different integer.
 ///
-/// The shortest digits of a float, as exports write it, are no other one: 1e23 is written
-/// 100000000000000000000000, and is less by 8388608.
+/// The shortest digits of a float, as exports write them, do not count: 1e23 is written
+/// 100000000000000000000000, although this float is less by 8388608.
 pub fn is_rounded(word: &[u8], number: f64) -> bool {
     let digits = word.strip_prefix(b"-").or_else(|| word.strip_prefix(b"+")).unwrap_or(word);
     // Every integer of 15 digits is a float.

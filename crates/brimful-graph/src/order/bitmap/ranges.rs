@@ -1,8 +1,8 @@
 //! The ids in an [`IdBitmap`], on their way to the processes that rank them: one message for each
 //! range of ids.
 //!
-//! Invariant: the set that is made of the messages of several sets is the one that all their edges
-//! would have made, because a counter that saturates is the same in any order.
+//! Invariant: the messages of several sets make the set that all their edges would have made,
+//! because saturating counters do not depend on the order.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
