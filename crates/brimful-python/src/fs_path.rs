@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 /// A path that becomes a string in the encoding of the system, as the words of the command line
-/// are. PyO3 takes UTF-8 whatever that encoding is, and the result names no file.
+/// are. PyO3 takes UTF-8 whatever that encoding is, and the resulting path would name no file.
 #[derive(Debug, Clone)]
 pub(crate) struct FsPath(PathBuf);
 

@@ -61,7 +61,7 @@ pub(crate) struct Description {
     words: usize,
     /// Words of a structured message, which the kernel combines; 0: a signal is a number.
     message_words: usize,
-    /// True if every vertex computes in every superstep; about programs with structured messages.
+    /// True if every vertex computes in every superstep; for programs with structured messages.
     is_full: bool,
     /// Name, type and first byte of each field of a state.
     fields: Vec<(String, String, usize)>,

@@ -1,8 +1,8 @@
 //! Ids that are Python objects other than integers and strings, such as tuples.
 //!
-//! A graph with strings as ids keeps such an object by its name: `json:` and a JSON text. Invariant:
-//! objects that are equal in Python have one name, and the object of a name has that name; a string
-//! that begins with `json:` and is no such name is an ordinary string.
+//! A graph with strings as ids keeps such an object by its name: `json:` and a JSON text.
+//! Invariant: objects that are equal in Python have one name, and the object of a name has that
+//! name; a string that begins with `json:` and is not such a name is an ordinary string.
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -16,12 +16,13 @@ const PREFIX: &str = "json:";
 const SET: &str = "set";
 /// Deeper objects, and those that contain themselves, have no name.
 const MOST_DEPTH: usize = 32;
-/// Integers of more bits are no ids.
+/// Integers outside this range are not ids.
 const INTEGERS: std::ops::Range<i128> = -(1 << 63)..1 << 64;
 
-/// The name of an id that is no integer and no string; `None` if an id cannot be such an object.
+/// The name of an id that is neither an integer nor a string; `None` if an id cannot be such an
+/// object.
 pub(crate) fn name(object: &Bound<'_, PyAny>) -> Option<String> {
-    // Rather mistakes than ids.
+    // These are more likely mistakes than ids.
     if object.is_none() || object.is_instance_of::<PyBool>() {
         return None;
     }
@@ -88,7 +89,7 @@ pub(crate) fn id<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>
     }
 }
 
-/// The object of a name; `None` if the string is no name of an object.
+/// The object of a name; `None` if the string is not the name of an object.
 fn object_of<'py>(py: Python<'py>, text: &str) -> Option<Bound<'py, PyAny>> {
     let json = serde_json::from_str(text.strip_prefix(PREFIX)?).ok()?;
     let object = read(py, &json).ok()?;
@@ -119,10 +120,10 @@ fn read<'py>(py: Python<'py>, json: &Value) -> PyResult<Bound<'py, PyAny>> {
 }
 
 fn no_object() -> PyErr {
-    PyValueError::new_err("the text is no name of an object")
+    PyValueError::new_err("the text is not the name of an object")
 }
 
-/// The name of an id that is no integer and no string.
+/// The name of an id that is neither an integer nor a string.
 #[pyfunction]
 pub(crate) fn object_name(object: &Bound<'_, PyAny>) -> PyResult<String> {
     name(object).ok_or_else(|| PyTypeError::new_err("an id cannot be such an object"))

@@ -112,7 +112,8 @@ impl Ids {
         self.of_graph.len() + self.created().ids.len() as u64
     }
 
-    /// True if the vertex of a rank of the graph has this id, for integers; false is no answer.
+    /// True if the vertex with this rank is known to have this integer id; false may also mean
+    /// unknown.
     pub(super) fn has(&self, rank: u64, id: &ExternalId) -> bool {
         let (ExternalId::Number(number), None) = (id, self.graph.longest_name()) else {
             return false;

@@ -172,5 +172,5 @@ fn count(input: &mut &[u8]) -> PyResult<usize> {
 }
 
 fn damaged() -> PyErr {
-    PyValueError::new_err("the bytes are no packed object")
+    PyValueError::new_err("the bytes are not a packed object")
 }
