@@ -59,7 +59,7 @@ fn check_cases<T>(cases: &[Case<T>], make: &mut dyn FnMut() -> crate::Result<T>)
     Ok(())
 }
 
-/// Returns the text of `what` as an error unless `holds`.
+/// Returns the text of `problem` as an error unless `holds`.
 fn ensure(holds: bool, problem: impl FnOnce() -> String) -> Verdict {
     if holds { Ok(()) } else { Err(problem()) }
 }

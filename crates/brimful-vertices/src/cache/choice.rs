@@ -23,7 +23,7 @@ enum PolicyKind {
 /// let unknown = "mru:5".parse::<Choice>().unwrap_err();
 /// assert_eq!(
 ///     unknown.to_string(),
-///     "\"mru:5\" is no cache; write lru:N or score:N with a number of vertices N of at least 1"
+///     "\"mru:5\" is not a cache; write lru:N or score:N, for N vertices, at least 1"
 /// );
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +47,7 @@ impl FromStr for Choice {
         });
         parsed.ok_or_else(|| {
             Error::Usage(format!(
-                "{text:?} is no cache; write lru:N or score:N with a number of vertices N of at \
-                 least 1"
+                "{text:?} is not a cache; write lru:N or score:N, for N vertices, at least 1"
             ))
         })
     }
