@@ -15,7 +15,7 @@ use crate::random::{Random, choose, permute};
 /// A kind of graph and its size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// R-MAT (Chakrabarti, Zhan, Faloutsos 2004) with a = .57, b = c = .19, d = .05 and permuted
+    /// R-MAT (Chakrabarti, Zhan, Faloutsos 2004) with a = 0.57, b = c = 0.19, d = 0.05 and permuted
     /// ids: 2^scale vertices and `edge_factor` times as many edges, including multi-edges and
     /// self-loops.
     Rmat {

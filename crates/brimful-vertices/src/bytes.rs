@@ -1,7 +1,7 @@
 //! Records in memory: the thesis's serialized in-memory store, GIRAPH-417's partition of bytes.
 //!
-//! A map of byte arrays saves no memory (the thesis: .687 instead of .618 KB a vertex); records in
-//! blocks, with a table of their positions, do.
+//! A map of byte arrays saves no memory (the thesis: 0.687 instead of 0.618 KB a vertex); records
+//! in blocks, with a table of their positions, do.
 
 use std::ops::Range;
 use std::sync::Arc;

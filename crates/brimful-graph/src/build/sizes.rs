@@ -31,7 +31,7 @@ impl Sizes {
     /// The usual bytes of a packed edge in a graph of this size. Without skew, a gap between
     /// neighbors in a shard is vertices^2 / arcs on average. An edge of a uniform graph takes 1.7
     /// bits more than the bits of that gap; an edge of an R-MAT graph of 2^20 to 2^27 vertices
-    /// takes .63 times those bits and 3.4 more. This estimate is between the two.
+    /// takes 0.63 times those bits and 3.4 more. This estimate is between the two.
     pub fn usual_bytes_per_edge(&self) -> f64 {
         let gap = (self.vertices as f64).powi(2) / self.arcs().max(1) as f64;
         (4.5 + 0.63 * gap.max(1.0).log2()) / 8.0
