@@ -159,7 +159,7 @@ class Totals:
 
     def follow(self, number: int, decision: None) -> bool:
         """Begin a superstep; the run continues unless it has converged."""
-        # The initial value of a change is no change.
+        # Before superstep 0 the largest change has its initial value, 0.
         return number == 0 or not self._has_converged()
 
     def end(self) -> None:
@@ -183,7 +183,7 @@ class Totals:
 
 
 def _distance(old: Any, new: Any) -> float:
-    """Return by how much a state changed; of a record, the largest change of a field.
+    """Return the change of a state; of a record, the largest change of a field.
 
     Raises:
         TypeError: A state is not a number.

@@ -83,7 +83,7 @@ class _Checked:
         self.name, self.store = name, store
 
     def expect(self, actual: object, expected: object, what: str) -> None:
-        """Compare what a call returned.
+        """Compare the result of a call with the expected one.
 
         Raises:
             NonconformingError: They differ.

@@ -87,8 +87,8 @@ class Imports:
     ) -> brimful.Graph:
         """Import a NetworkX graph of any of its four kinds.
 
-        Nodes become vertices, including those without edges; direction, self-loops and multi-edges
-        stay, other attributes are left out. Memory: within `budget`, brimful's own; edges are
+        Nodes become vertices, including those without edges; direction, self-loops and parallel
+        edges stay, other attributes are left out. Memory: within `budget`, brimful's own; edges are
         handed over in batches.
 
         Args:
@@ -129,8 +129,8 @@ class Imports:
         """Import the stored entries of a square sparse matrix: entry (i, j) is the edge i -> j.
 
         Vertices are 0 to n-1 for a matrix of n rows. Stored zeros are edges; repeated entries of a
-        `coo_array` are multi-edges. Memory: within `budget`, brimful's own, besides a copy of the
-        matrix in coordinate form (16 to 24 bytes an entry).
+        `coo_array` are parallel edges. Memory: within `budget`, brimful's own, besides a copy of
+        the matrix in coordinate form (16 to 24 bytes an entry).
 
         Args:
             matrix: Sparse matrix or array of `scipy.sparse`.
@@ -172,8 +172,8 @@ class Imports:
     ) -> brimful.Graph:
         """Import an `igraph.Graph`, including its vertices without edges.
 
-        Direction, self-loops and multi-edges stay. Memory: within `budget`, brimful's own, besides
-        a list of the edges (about 120 bytes each).
+        Direction, self-loops and parallel edges stay. Memory: within `budget`, brimful's own,
+        besides a list of the edges (about 120 bytes each).
 
         Args:
             graph: Graph of igraph.

@@ -171,7 +171,7 @@ class Looks:
     def plot_degrees(
         self, ax: matplotlib.axes.Axes | None = None, **options: Unpack[WorkOptions]
     ) -> matplotlib.axes.Axes:
-        """Draw how many vertices have each degree, both axes logarithmic.
+        """Draw the number of vertices of each degree, on logarithmic axes.
 
         Args:
             ax: Axes to draw on; None: new ones of `matplotlib.pyplot`.
@@ -250,7 +250,7 @@ def small_figure(graph: brimful.Graph) -> str:
 def _degree_counts(
     graph: brimful.Graph, resources: Resources, reserve_bytes: int = 0
 ) -> dict[str, dict[int, int]]:
-    """Return how many vertices have each degree, by direction, the outgoing ones first."""
+    """Return the number of vertices of each degree, by direction, the outgoing ones first."""
     from brimful.report import facts
 
     directions = ("out", "in") if graph.directed else ("out",)

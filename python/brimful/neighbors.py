@@ -110,7 +110,7 @@ class Neighbors:
 
     @described(LOOK_UP, "vertex", "closed graph", "corrupt", "io")
     def out_degree(self, vertex: VertexId) -> int:
-        """Return the number of out-edges of a vertex; a multi-edge counts each, a self-loop once.
+        """Return the number of out-edges of a vertex, parallel edges too; a self-loop counts once.
 
         Returns:
             The degree.
@@ -124,7 +124,7 @@ class Neighbors:
 
     @described(LOOK_UP, "vertex", "closed graph", "corrupt", "io")
     def in_degree(self, vertex: VertexId) -> int:
-        """Return the number of edges that reach a vertex; multi-edges count each, self-loops once.
+        """Return the number of in-edges of a vertex, parallel edges too; a self-loop counts once.
 
         The reverse index counts them, see `in_neighbors`.
 

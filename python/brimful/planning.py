@@ -122,7 +122,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Sizes:
-    """A graph to come: the numbers of its edges and of vertices with edges, and what is known."""
+    """A graph that does not exist yet: vertices with edges, edges, and other known properties."""
 
     vertices: int
     edges: int

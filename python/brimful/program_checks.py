@@ -21,7 +21,7 @@ from brimful.program import Program, combiner_of
 from brimful.reporting import warn
 from brimful.wording import shortened
 
-#: Methods of which a run uses what they return; `initial_state` and `signal` may always give None.
+#: Methods whose results a run uses; `initial_state` and `signal` may always return None.
 _VALUED = ("collect", "combine", "aggregate", "signal_score", "collect_score", "cache_score")
 _DELIVERIES = ("each", "combined", "latest")
 #: Similarity of two names, from 0 to 1, from which one is taken for a slip of the other.

@@ -316,7 +316,7 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 def _interpreted(
     on: str | None, compile: str | None, for_stores: list[str], for_calls: list[str]
 ) -> str | None:
-    """Return why the options require interpretation; None if a kernel may run the program.
+    """Return the reason for interpretation in the options; None if a kernel may run the program.
 
     `for_stores` are options that need a store, `for_calls` those that need calls of the methods.
 
@@ -346,7 +346,7 @@ def _kernel(
     on: str | None,
     compile: str | None,
 ) -> kernels.Kernel | str:
-    """Return the kernel of a program, or why it has none and is interpreted.
+    """Return the kernel of a program, or the reason why it is interpreted.
 
     Raises:
         UsageError: The program has no kernel, and the run asks for one.

@@ -75,7 +75,7 @@ def shortened(value: object) -> str:
 
 
 def literal(value: object) -> str:
-    """Return a value of a wrong type for a message: text in quotes, as `'2'` is no number."""
+    """Return a value of a wrong type for a message: text is in quotes, as in `'2'`."""
     return repr(shortened(value)) if isinstance(value, str) else shortened(value)
 
 

@@ -121,7 +121,7 @@ def describe(figures: dict[str, object], indent: str) -> list[str]:
 
 
 def histogram(counts: dict[str, int], indent: str) -> list[str]:
-    """Return a bar for each range of sizes: `counts` maps 2^k to how many are below 2^(k + 1)."""
+    """Return a bar for each range of sizes; `counts` maps 2^k to the count below 2^(k + 1)."""
     most = max(counts.values(), default=1)
     lines = []
     for least, count in counts.items():

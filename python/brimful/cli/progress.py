@@ -108,7 +108,7 @@ class _Run:
 
 
 class ProgressLine:
-    """Shows how far the work is. A context manager: leaving it wipes the bar."""
+    """Shows the progress of the work. A context manager: leaving it wipes the bar."""
 
     def __init__(
         self, *, quiet: bool, stream: TextIO | None = None, notebook: bool = False

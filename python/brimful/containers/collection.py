@@ -170,7 +170,7 @@ class Collection(ABC, Generic[N]):
 
 
 def several(values: Iterable[T], noun: str) -> Iterable[T]:
-    """Return values as they are: any iterable but text and bytes, whose elements are no records.
+    """Return values as they are: any iterable but text and bytes, whose elements are not records.
 
     Raises:
         UsageError: They are something else.

@@ -120,7 +120,7 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
         self.native.add_many(np.array([_key(key)], np.uint64))
 
     def __getitem__(self, key: int) -> int:
-        """Return how often a key occurred."""
+        """Return the number of times that a key occurred."""
         return self.native.count(_key(key))
 
     # Without this, a loop would take positions for keys, and never end.
@@ -132,7 +132,7 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def count_many(self, keys: numpy.typing.ArrayLike) -> numpy.typing.NDArray[np.uint64]:
-        """Return how often each of `keys` occurred.
+        """Return the number of times that each of `keys` occurred.
 
         Returns:
             uint64[len(keys)].

@@ -15,7 +15,7 @@ from brimful.errors import InputError, UsageError
 from brimful.stores.base import Opening
 from brimful.stores.orient import Orient
 
-#: Bytes that a page should have; the previous page tells how many documents that is.
+#: The target size of a page in bytes; the previous page gives the number of documents for it.
 _PAGE_BYTES = 1 << 20
 _LARGEST_PAGE, _PAGE_GROWTH = 4096, 8
 _RECORD = re.compile(r"#-?\d+:-?\d+")

@@ -1,4 +1,4 @@
-"""The files of an input: patterns, their format, and what they need before they are read."""
+"""The files of an input: patterns, formats, and checks before the files are read."""
 
 from __future__ import annotations
 

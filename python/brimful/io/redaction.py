@@ -13,7 +13,7 @@ from collections.abc import Iterable
 #: The replacement of a secret.
 MASK = "***"
 
-#: The text before an `@` in the form of a URL, which is no secret.
+#: The text before an `@` in the form of a URL, which is not secret.
 _FORM = "USER:PASSWORD"
 #: Options of pyarrow's file systems that hold no secret; messages show them to tell URLs apart.
 _HARMLESS = frozenset(

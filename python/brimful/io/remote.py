@@ -1,4 +1,4 @@
-"""Inputs in object stores (`s3://bucket/key` and whatever else pyarrow's file systems know).
+"""Inputs in object stores (`s3://bucket/key` and other file systems that pyarrow knows).
 
 Tables are opened by pyarrow itself. Everything else is read natively, from pipes that one thread
 fills in the order of the inputs. Invariants: a store that fails ends the import before its graph

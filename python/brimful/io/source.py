@@ -239,7 +239,7 @@ def _refuse_columns(path: str, kept: str) -> None:
 
 
 def _difference(kept: str, wanted: dict[str, object]) -> str | None:
-    """Return why the graph at `kept` cannot replace the input; None if it can.
+    """Return the reason why the graph at `kept` cannot replace the input; None if it can.
 
     Raises:
         InputError: The graph of this name was not made by an automatic import.

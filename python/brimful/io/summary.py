@@ -19,7 +19,7 @@ def fate(reason: str, figures: Mapping[str, Any]) -> str:
 
 
 def left_out_sentences(figures: dict[str, Any]) -> list[str]:
-    """Return a sentence for every reason why an import left something out, or merged it.
+    """Return a sentence for every reason why an import left out or merged lines or edges.
 
     The reasons are lines that are not edges, and policies that left out or merged edges.
     """

@@ -49,7 +49,7 @@ def _differ(old: Any, new: Any) -> Any:
 
 
 def _distances(old: Any, new: Any) -> Any:
-    """Return by how much states changed, numbers or the fields of records, as floats."""
+    """Return the changes of states, of numbers or of the fields of records, as floats."""
     if old.dtype.names is not None:
         return np.max([_distances(old[name], new[name]) for name in old.dtype.names], axis=0)
     if old.dtype.kind in "iu":
@@ -169,7 +169,7 @@ class _Block:
         self.method, self.states = "", None
 
     def failure(self, error: BaseException) -> Failure:
-        """Return the failure of the method, with copies of what lies in memory of the engine."""
+        """Return the failure of the method, with copies of data in the memory of the engine."""
         superstep: int | None = self.context.superstep
         if self.method == "initial_state":
             superstep = None

@@ -1,4 +1,4 @@
-"""Records in compiled code: how their fields are made, loaded and stored, and how large they are.
+"""Records in compiled code: code that makes, loads and stores their fields, and their sizes.
 
 Invariant: a field has the same value as in an interpreted run. Integers beyond its range are
 errors, and floats are rounded to its type.

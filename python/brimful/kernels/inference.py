@@ -316,7 +316,8 @@ class ComputeTypes(Typed):
         """Return the types of the value and the message behind a call.
 
         Raises:
-            Unfit: One of them, or a contribution to an aggregator, is no number and has no fields.
+            Unfit: One of them, or a contribution to an aggregator, is neither a number nor a
+                record.
         """
         returned, where = self._returned(name, *arguments), self._where(name)
         if not isinstance(returned, self._numba.types.BaseTuple):

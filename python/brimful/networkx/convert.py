@@ -50,7 +50,7 @@ def converted(graph: Any, attributes: Mapping[Any, Any], budget: Budget) -> Conv
 
 
 def sole_attribute(graph: Any) -> dict[Any, Any]:
-    """Return the edge attribute of a graph, with a default that no edge needs; none without.
+    """Return the edge attribute of a graph, if there is one, with a default that no edge needs.
 
     Raises:
         NotImplementedError: There are several, or some edges lack it, or edges have keys.

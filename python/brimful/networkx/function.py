@@ -11,7 +11,7 @@ import networkx as nx
 from brimful.networkx.operand import operand
 from brimful.networkx.views import view
 
-#: A function that takes the arguments of a call by name, and returns why they are refused, or None.
+#: A function that takes the arguments of a call by name, and returns a reason to refuse them.
 Refusal = Callable[[Mapping[str, Any]], str | None]
 #: How often NetworkX reads the edges for a function: those of few nodes, all about once, or all
 #: often. Only the last takes longer than converting the graph.
@@ -85,7 +85,7 @@ def require_node(graph: Any, node: Any, message: str) -> None:
 
 
 def require_sources(graph: Any, sources: Any) -> None:
-    """Refuse nodes to begin at that are none, or that the graph does not have.
+    """Refuse an empty set of sources, and sources that the graph does not have.
 
     Raises:
         ValueError: There are none.

@@ -61,7 +61,7 @@ class PregelSteps:
         return defines(self._program, "master_compute")
 
     def saved(self) -> dict[str, Any]:
-        """Return what a checkpoint holds besides the vertices, before a superstep ends."""
+        """Return the content of a checkpoint besides the vertices, before a superstep ends."""
         context = self.shared.context
         return {
             "aggregated": self.aggregated.saved(),
@@ -112,7 +112,7 @@ class PregelSteps:
         return True
 
     def contribution(self) -> dict[str, Any]:
-        """End a superstep of one of several processes; return what it adds to aggregators.
+        """End a superstep of one of several processes; return its contribution to aggregators.
 
         Raises:
             ProgramError: A method between supersteps raised an exception.

@@ -71,7 +71,7 @@ class Census:
 
 
 def in_powers(counts: Mapping[int, int]) -> dict[str, int]:
-    """Return how many values there are of 0, 1, 2 to 3, 4 to 7 and so on, by the least of each."""
+    """Return the counts of the values 0, 1, 2 to 3, 4 to 7 and so on, by the least of each."""
     totals: Counter[int] = Counter()
     for value, count in counts.items():
         totals[1 << value.bit_length() >> 1] += count
@@ -79,7 +79,7 @@ def in_powers(counts: Mapping[int, int]) -> dict[str, int]:
 
 
 def degree_counts(result: PerVertex[Any]) -> dict[int, int]:
-    """Return how many vertices have each degree, ascending, from a result of `degrees`."""
+    """Return the number of vertices of each degree, ascending, from a result of `degrees`."""
     import numpy as np
 
     vertices: Counter[int] = Counter()
@@ -90,7 +90,7 @@ def degree_counts(result: PerVertex[Any]) -> dict[int, int]:
 
 
 def component_sizes(result: PerVertex[Any], max_bytes: int) -> dict[int, int] | None:
-    """Return how many components have each size, ascending; None if counting takes too much."""
+    """Return the number of components of each size; None if counting takes too much memory."""
     import pyarrow as pa
 
     def counted(table: Any) -> Any:

@@ -94,7 +94,7 @@ def svg(name: str, draw: Callable[[Axes, Sequence[str]], object], *, small: bool
 def small(name: str, draw: Callable[[Axes, Sequence[str]], object]) -> str:
     """Return a small figure for a notebook, in the colors of its text; nothing without matplotlib.
 
-    Notebooks show objects automatically, so a missing package is no error there.
+    Notebooks show objects automatically, so a missing package is not an error there.
     """
     try:
         drawn = svg(name, draw, small=True)
@@ -107,7 +107,7 @@ def small(name: str, draw: Callable[[Axes, Sequence[str]], object]) -> str:
 def plot_distribution(
     ax: Axes, distribution: Distribution, label: str, colors: Sequence[str] = ("C0", "C1")
 ) -> Axes:
-    """Draw how many vertices have which value."""
+    """Draw the number of vertices with each value."""
     if distribution.single:
         if len(distribution.edges) > 1:
             width = 0.9 * min(
@@ -137,7 +137,7 @@ def plot_counts(
     unit: str,
     colors: Sequence[str] = ("C0", "C1"),
 ) -> Axes:
-    """Draw how many there are of each size, both axes logarithmic; sizes of 0 are in the title."""
+    """Draw the count of each size on logarithmic axes; sizes of 0 are in the title."""
     for (name, one), color in zip(counts.items(), colors, strict=False):
         sizes = [size for size in one if size > 0]
         ax.plot(

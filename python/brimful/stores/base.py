@@ -144,7 +144,7 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def __init__(self, opening: Opening) -> None:
-        """Open the partition; create what is missing."""
+        """Open the partition, and create its missing parts."""
 
     @abc.abstractmethod
     def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:

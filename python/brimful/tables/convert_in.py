@@ -1,8 +1,8 @@
 """Converts graphs of NetworkX, SciPy and igraph to edge tables.
 
 These packages are not imported: only methods of the objects are called. Edges are converted batch
-by batch; the object itself stays in the caller's memory. Invariant: vertices, multi-edges, self-
-loops, weights and direction are preserved, or an error names the part that cannot be.
+by batch; the object itself stays in the caller's memory. Invariant: vertices, parallel edges,
+self-loops, weights and direction are preserved, or an error names the part that cannot be.
 """
 
 from __future__ import annotations

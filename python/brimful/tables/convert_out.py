@@ -2,7 +2,7 @@
 
 Every conversion copies: this is for graphs, or parts, that fit. `as_networkx` alone is a view.
 Invariant: the copy has vertices without edges, self-loops and direction. If the other package
-cannot hold multi-edges or ids, the docstring names their replacement.
+cannot hold parallel edges or ids, the docstring names their replacement.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Conversions:
         attribute `weight`. NetworkX's functions take the view as well as the graph.
 
         Returns:
-            A `Graph` or `DiGraph`, or their multigraph if there are multi-edges.
+            A `Graph` or `DiGraph`, or their multigraph if there are parallel edges.
 
         Raises:
             MissingPackageError: Networkx is not installed.
@@ -209,9 +209,8 @@ class Conversions:
         """Return a NetworkX graph; memory: some 500 bytes an edge, NetworkX's own.
 
         Returns:
-            A `Graph` or `DiGraph`, or their multigraph if there are multi-edges. Nodes are the
-            vertex ids;
-            weights are the edge attribute `weight`.
+            A `Graph` or `DiGraph`, or their multigraph if there are parallel edges. Nodes are the
+            vertex ids; weights are the edge attribute `weight`.
 
         Raises:
             MissingPackageError: Networkx is not installed.
@@ -240,9 +239,9 @@ class Conversions:
     def to_scipy(self) -> tuple[scipy.sparse.csr_array, numpy.ndarray[Any, Any]]:
         """Return the adjacency matrix and the vertex id of each row.
 
-        A matrix has one entry for multi-edges: their sum. Undirected edges are in both triangles, a
-        self-loop once. Indices are int32 where they suffice. Memory: the matrix, 12 bytes an arc
-        (16 from 2^31 arcs or vertices on), and 16 more a vertex while it is made.
+        A matrix has one entry for parallel edges: their sum. Undirected edges are in both
+        triangles, a self-loop once. Indices are int32 where they suffice. Memory: the matrix, 12
+        bytes an arc (16 from 2^31 arcs or vertices on), and 16 more a vertex while it is made.
 
         Returns:
             `(matrix, ids)`: a `scipy.sparse.csr_array` of shape [n_vertices, n_vertices], row
@@ -284,7 +283,7 @@ class Conversions:
 
     @described({}, "closed graph", "corrupt", "io")
     def to_igraph(self) -> igraph.Graph:
-        """Return an `igraph.Graph` with its multi-edges and self-loops.
+        """Return an `igraph.Graph` with its parallel edges and self-loops.
 
         Memory: igraph's own, some 100 bytes an edge, and 32 an edge while it is made.
 

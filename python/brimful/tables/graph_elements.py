@@ -22,7 +22,7 @@ from brimful.options.checks import number_of, whole_number
 from brimful.wording import shortened
 
 _READ_BYTES = 1 << 16
-#: The most bytes between the ends of two tags: a longer value is no id and no attribute.
+#: The most bytes between the ends of two tags: a longer value is neither id nor attribute.
 _TAG_BYTES = 1 << 20
 #: The most elements around an element, itself included; editors need a dozen.
 _DEEPEST = 256

@@ -40,7 +40,7 @@ _SHOWN_ROWS = 1024
 _POSITION = "brimful position"
 #: Columns of vertex ids.
 _IDS = ("vertex", "source", "target")
-#: The beginning of a text of digits that is no number of a result.
+#: The beginning of a text of digits that is not a number of a result.
 _NO_NUMBER = "^-?0[0-9]"
 
 
@@ -311,7 +311,7 @@ def _csv_types(table: ResultTable) -> dict[str, Any]:
     for left in kinds.values():
         left.append(pa.string())
     if ascend:
-        # Vertices that ascend in no order are what they look like.
+        # Vertices that ascend in no order keep the type of their form.
         kinds["vertex"].sort(key=lambda kind: kind in unordered)
     return {name: left[0] for name, left in kinds.items()}
 

@@ -38,7 +38,7 @@ def lines_of(path: str, file: IO[bytes]) -> Iterator[list[bytes]]:
     yield begun.splitlines(keepends=True)
 
 
-#: Returns what a field should be, if it is something else.
+#: Returns the expected form of a field that has another; None: the field has it.
 Fault = Callable[[str], str | None]
 
 
@@ -55,7 +55,7 @@ def refuse_first_fault(
 
     Raises:
         InputError: Quotes are broken, a record has another number of fields than the header, a
-            field is not UTF-8 or no id, or a number is beyond the range of its type.
+            field is not UTF-8 or not an id, or a number is beyond the range of its type.
     """
     faults = dict.fromkeys(numbers, _exceeded) | dict.fromkeys(ids, _no_id)
     with opened(path) as file:

@@ -147,7 +147,7 @@ class TextRows:
             )
 
     def refuse_other_ids(self, column: str) -> None:
-        """Refuse the first value of a column that is no integer id.
+        """Refuse the first value of a column that is not an integer id.
 
         Raises:
             InputError: There is one.

@@ -26,10 +26,10 @@ def towards(call: Mapping[str, Any]) -> str | None:
 def distances(
     graph: Operand, sources: Iterable[Any], weight: Any, cutoff: float | None
 ) -> tuple[Result, Reader]:
-    """Return the distances of vertices from the nearest source, and how they read as NetworkX's.
+    """Return the distances of vertices from the nearest source, and their reader for NetworkX.
 
-    A distance counts edges, or adds up weights if edges have `weight`. One beyond the cutoff reads
-    as None.
+    A distance counts edges, or adds up weights if edges have `weight`. The reader returns None for
+    a distance beyond the cutoff.
 
     Raises:
         NotImplementedError: A weight is negative.
