@@ -182,7 +182,7 @@ def test_metis_sorts_more_than_memory_holds(tmp_path: Path) -> None:
     [
         ("no direction", "--undirected", SIMPLE, ["--vertices", 6]),
         ("self-loops", "--self-loops drop", [*SIMPLE, (2, 2, 1.0)], ["--undirected"]),
-        ("one edge between", "--duplicates drop", [*SIMPLE, (2, 1, 1.0)], ["--undirected"]),
+        ("no parallel edges", "--duplicates drop", [*SIMPLE, (2, 1, 1.0)], ["--undirected"]),
         ("whole numbers", "mtx", [*SIMPLE, (2, 5, 0.5)], ["--undirected"]),
         ("whole numbers", "mtx", [*SIMPLE, (2, 5, 1.5)], ["--undirected"]),
         ("are 0 to 5", "--renumber", SIMPLE, ["--undirected", "--vertices", 6]),

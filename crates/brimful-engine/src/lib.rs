@@ -4,7 +4,7 @@
 //!   aggregators, programs that take batches, and kernels: compiled functions behind a C interface.
 //! - [`plan`]: the user's choices, the needs of a program, the extent of a graph, the division of
 //!   the budget, and the forecast of a run.
-//! - [`traverse`]: the edges of a superstep. Dense and sparse traversal, frontiers, what stays in
+//! - [`traverse`]: the edges of a superstep. Dense and sparse traversal, frontiers, edges kept in
 //!   memory, and vertices in an order of their own.
 //! - [`result`]: figures, and states in the user's ids.
 //! - [`mod@run`] is a run over shards, synchronous or asynchronous; [`mod@gather`] programs read

@@ -42,7 +42,7 @@ pub enum Format {
     U32Pairs,
     /// Matrix Market: ids 1 to n.
     Mtx,
-    /// METIS: ids 1 to n, undirected, no self-loop or multi-edge, integer weights from 1.
+    /// METIS: ids 1 to n, undirected, no self-loop or parallel edge, integer weights from 1.
     Metis,
     /// Graphalytics: three files that hold any graph.
     Graphalytics,

@@ -16,7 +16,7 @@ use crate::random::{Random, choose, permute};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// R-MAT (Chakrabarti, Zhan, Faloutsos 2004) with a = 0.57, b = c = 0.19, d = 0.05 and permuted
-    /// ids: 2^scale vertices and `edge_factor` times as many edges, including multi-edges and
+    /// ids: 2^scale vertices and `edge_factor` times as many edges, including parallel edges and
     /// self-loops.
     Rmat {
         /// Binary logarithm of the number of vertices.
@@ -69,9 +69,9 @@ pub enum Kind {
     /// far end moves to any other vertex with probability `rewire`; undirected. (Watts and Strogatz
     /// 1998.)
     ///
-    /// The targets that one vertex draws are distinct; a pair that two vertices draw is a
-    /// multi-edge. About `rewire * neighbors^2 / 2` multi-edges are expected, whatever the number
-    /// of vertices.
+    /// The targets that one vertex draws are distinct; a pair that two vertices draw is a parallel
+    /// edge. About `rewire * neighbors^2 / 2` parallel edges are expected, whatever the number of
+    /// vertices.
     WattsStrogatz {
         /// Number of vertices.
         vertices: u64,

@@ -1,6 +1,6 @@
 //! The edges of indexes, dealt to threads by their sources.
 //!
-//! A thread alone writes what belongs to its sources, without locks, and in their order within each
+//! A thread alone writes the data of its sources, without locks, and in their order within each
 //! interval. Invariant: every edge is passed once, to the thread of its source.
 
 use std::ops::Range;

@@ -133,7 +133,7 @@ pub fn minimum_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
 /// # Errors
 /// I/O errors.
 pub fn decoding_bytes(workers: usize, files: &[PathBuf], job: &Arc<Job>) -> Result<u64> {
-    // A decoder has the memory of two sorters, and half of what a larger budget adds.
+    // A decoder has the memory of two sorters, and half of the bytes that a larger budget adds.
     let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
     files.iter().try_fold(0, |max, file| {
         let decoder = decompress::decoder_bytes(file, job)?;

@@ -129,7 +129,7 @@ fn the_first_is_found_at_any_thread_count_and_budget() {
     }
 }
 
-/// A multi-edge with many more copies than a piece of the sorter holds.
+/// A parallel edge with many more copies than a piece of the sorter holds.
 #[test]
 fn very_many_duplicates_of_one_edge_fit_the_smallest_budget() {
     let folder = tempfile::tempdir().unwrap();

@@ -108,7 +108,7 @@ fn rows(mut reader: NeighborReader) -> Vec<(u64, u64, u64)> {
     rows
 }
 
-/// Lines `source target[ weight]` of a graph with hubs, self-loops, multi-edges and sparse ids.
+/// Lines `source target[ weight]` of a graph with hubs, self-loops, parallel edges and sparse ids.
 fn lines(edges: u64, weighted: bool) -> String {
     let even = |i: u64| (i ^ 0x5DEE_CE66).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     let end = |i: u64| {

@@ -413,7 +413,7 @@ impl MemoryWatch {
     }
 
     /// Counts an object, and measures the memory of the process: at every `CHECK_EVERY`th object,
-    /// or before objects as large as the last ones fill half of what is left.
+    /// or before objects as large as the last ones fill half of the rest.
     ///
     /// # Errors
     /// `BudgetError` if the process takes more memory than it may.

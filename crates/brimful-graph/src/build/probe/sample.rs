@@ -234,7 +234,7 @@ pub(super) fn read_block(file: &StoreFile, block: Range<u64>, bytes: &mut Vec<u8
     Ok(file.read_exact_at(bytes, block.start)?)
 }
 
-/// Reads at most a block at a time, so that a decoder does not read far ahead of what it decodes.
+/// Reads at most a block at a time, so that a decoder does not read far ahead.
 struct Pieces {
     reader: Box<dyn Read + Send>,
 }

@@ -163,7 +163,7 @@ impl InputScan {
         (scanned, self.sample.finish())
     }
 
-    /// Adds what another process has scanned; `before` is added to input positions.
+    /// Adds the scan of another process; `before` is added to input positions.
     pub(crate) fn add_scanned(&self, scanned: Scanned, sampled: Sampled, before: u64) {
         self.edges.fetch_add(scanned.edges, Ordering::Relaxed);
         self.self_loops.fetch_add(scanned.self_loops, Ordering::Relaxed);
