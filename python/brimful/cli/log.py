@@ -41,7 +41,7 @@ class EventLog:
         """Begin to write to `path`, unless it is None, with the words of the command line.
 
         Raises:
-            UsageError: The log lies inside a graph directory, is the `output` of the command, or a
+            UsageError: The log is inside a graph directory, is the `output` of the command, or a
                 file that is not a log.
             StoreIoError: The log cannot be written.
         """

@@ -1,9 +1,9 @@
 """The exchange between the processes of a run: boards of messages, and waits for answers.
 
-A process posts on its own board; the others ask for the board of each. So bytes travel once to each
-reader, and the reader that waits notices that a process is slow or lost. Large parts lie in Ray's
-object store, where all readers of a node share one copy. If all processes are on one node, the
-parts of supersteps lie in memory that the processes share.
+A process posts on its own board; the others ask for the board of each. Bytes thus travel once to
+each reader, and the reader that waits notices that a process is slow or lost. Large parts are in
+Ray's object store, where all readers of a node share one copy. If all processes are on one node,
+the parts of supersteps are in memory that the processes share.
 """
 
 from __future__ import annotations

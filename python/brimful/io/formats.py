@@ -254,10 +254,10 @@ def result_format(path: str) -> ResultFormat:
 
 
 def require_graph_suffix(path: str) -> None:
-    """Refuse a name for a new graph that does not end in `.brimful`, or lies in another graph.
+    """Refuse a name for a new graph that does not end in `.brimful`, or is inside another graph.
 
     Raises:
-        UsageError: The path has another suffix, is a URL, or lies inside a graph.
+        UsageError: The path has another suffix, is a URL, or is inside a graph.
     """
     refuse_remote_output(path)
     if not path.rstrip("/" + os.sep).endswith(GRAPH_SUFFIX):
@@ -269,7 +269,7 @@ def refuse_in_graph(path: str) -> None:
     """Refuse an output inside a graph directory, whose files it could replace or change.
 
     Raises:
-        UsageError: The path lies inside a graph.
+        UsageError: The path is inside a graph.
     """
     folder = os.path.dirname(os.path.realpath(path))
     if _is_graph(folder):

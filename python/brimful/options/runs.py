@@ -18,7 +18,7 @@ from brimful.wording import shortened
 Mode = Literal["sync", "async"]
 #: Bits of a signal in memory.
 Precision = Literal["f64", "f32"]
-#: Where lists of waiting vertices and signals lie.
+#: The place of lists of waiting vertices and signals.
 Lists = Literal["memory", "disk"]
 #: How the vertices of a store are divided among partitions.
 Partitioner = Literal["range", "hash"]

@@ -1,7 +1,7 @@
 """A column of edges on disk, for look-ups in programs of the user.
 
-Invariant: rows ascend by source and target, so that a look-up is a search. They lie in a file
-without a name, of which some batches are in memory as Python objects.
+Invariant: rows ascend by source and target, so that a look-up is a search. They are in a file
+without a name, and some batches are in memory as Python objects.
 """
 
 from __future__ import annotations

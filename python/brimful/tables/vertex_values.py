@@ -1,8 +1,8 @@
 """A column of vertices on disk: a mapping from ids for look-ups in programs of the user.
 
-Invariant: ids ascend, so that a look-up is a search. They lie in a file without a name, and the
-system maps the pages that look-ups touch; nothing becomes a Python object before a look-up returns
-it.
+Invariant: ids ascend, so that a look-up is a search. They are in a file without a name, and the
+system maps the pages that look-ups touch. A value becomes a Python object only when a look-up
+returns it.
 """
 
 from __future__ import annotations
