@@ -25,9 +25,9 @@
 //! tie; and refinement takes the best part, where Traag et al. draw one at random. So results
 //! depend on the graph alone, and are bitwise equal at any budget and number of threads.
 //!
-//! Out of core: the lists of neighbors of a level are made by the external sorter, and lie in
-//! scratch, or in memory where they fit ([`lists`]). Sweeps read them in sequence. Other arrays
-//! take [`Method::vertex_bytes`] a vertex. Moves run in one thread, because their order is fixed. A
+//! Out of core: the external sorter makes the lists of neighbors of a level, in memory if they fit,
+//! else in scratch ([`lists`]). Sweeps read them in sequence. Other arrays take
+//! [`Method::vertex_bytes`] a vertex. Moves run in one thread, because their order is fixed. A
 //! sweep is one pass over the lists, 12 bytes an arc; most graphs take 5 to 20 sweeps of the first
 //! level; later levels are much smaller.
 

@@ -15,7 +15,7 @@
 //! lists are read in sequence. Steps of node2vec are drawn by rejection (Yang et al. 2019,
 //! "KnightKing"), with a search of the list of t; after too many rejections, from the shares of all
 //! arcs. Memory: 16 bytes a vertex, 32 bytes for each thread and entry of the longest list, and the
-//! walks of 4,096 walkers. Rows beyond the budget lie in scratch.
+//! walks of 4,096 walkers. Rows beyond the budget go to scratch.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -20,7 +20,7 @@
 //! ([`crate::neighbor_lists`]). Pairs stream in batches. A pair takes one merge of two lists, or a
 //! search of the longer list for each entry of the shorter one. The scores of partners are summed
 //! in an array of all vertices for each thread. Memory: 8 bytes a vertex and, for partners, 8 more
-//! and 12 for each thread; rows beyond the budget lie in scratch. Time: O(|E| log |E|), and for
+//! and 12 for each thread; rows beyond the budget go to scratch. Time: O(|E| log |E|), and for
 //! partners the sum over vertices of the square of their degree.
 
 use std::collections::BinaryHeap;

@@ -154,7 +154,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
     /// there is none.
     ///
     /// # Errors
-    /// As [`Checkpointer::resume`]; [`Error::Usage`] if another serializer wrote it; those of the
+    /// As [`Checkpointer::resume`]; [`Error::Usage`] if another serializer wrote it; errors of
     /// stores.
     pub fn resume(
         &mut self,

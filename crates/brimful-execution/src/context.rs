@@ -86,7 +86,7 @@ struct Parallels<'v, I> {
 
 enum Counts<'v, I> {
     Unknown,
-    /// Targets ascend: parallel edges lie side by side.
+    /// Targets ascend: parallel edges are adjacent.
     Ascending(u32),
     /// Edges to each target so far.
     Any(HashMap<&'v I, u32>),

@@ -36,9 +36,9 @@ impl Copies {
     /// # Errors
     /// [`crate::Error::Usage`] for an unknown store.
     pub(crate) fn new(stores: &StoreOptions<'_>, data_bytes: u64, at_once: usize) -> Result<Self> {
-        // In loading, the copies are the vertex as read, as gathered, and as a record. During a
-        // loan they are the vertex, the record that is written, and the one that is gathered with
-        // others; on disk also the record that was read, its value, and the link that is stored.
+        // During loading, the copies are the vertex as read, as gathered, and as a record. During a
+        // loan they are the vertex, the written record, and the record gathered with others; on
+        // disk also the record that was read, its value, and the stored link.
         let StoreOptions { store, schemes, cache, .. } = *stores;
         let copies = if schemes.place(store)?.has_share() {
             6

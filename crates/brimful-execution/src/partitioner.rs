@@ -66,8 +66,8 @@ impl<I: Id> Partitioner<I> {
 }
 
 impl Partitioner<u64> {
-    /// Those of the first `count` vertices that ranges put into some consecutive partitions; `None`
-    /// for vertices that a hash assigns.
+    /// The vertices among the first `count` that belong to some consecutive partitions; `None` if a
+    /// hash assigns vertices.
     pub(crate) fn vertices(&self, partitions: Range<usize>, count: u64) -> Option<Range<u64>> {
         let Self::Range(bounds) = self else { return None };
         let begin = |partition: usize| match partition.checked_sub(1) {

@@ -1,7 +1,7 @@
 //! Positions by the hash of ids: 9 bytes a slot, of which at least an eighth stay free.
 //!
-//! Invariant: the table's memory is reserved from the budget before it is allocated; during growth,
-//! that of both tables is.
+//! Invariant: the memory of the table, and of both tables during growth, is reserved from the
+//! budget before it is allocated.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! The store of live objects: the fastest one, and the one with the most memory.
+//! The store of live objects: the fastest store, which takes the most memory.
 //!
-//! Vertices lie in one array, with an index of positions. Removing a vertex moves the last one to
-//! its position. The position of consecutive ids, as in a graph, follows from the id alone.
+//! One array holds the vertices, with an index of positions. Removing a vertex moves the last one
+//! to its position. The position of consecutive ids, as in a graph, follows from the id alone.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;

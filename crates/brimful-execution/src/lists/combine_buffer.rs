@@ -187,7 +187,7 @@ impl<P: VertexProgram> CombineBuffer<P> {
         Some(signal)
     }
 
-    /// Takes out all vertices by ascending ids: vertices in a store lie in this order.
+    /// Takes out all vertices by ascending ids, the order of vertices in a store.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Taken<P>> {
         self.sort();
         let waiting = |(_, waiting): &Entry<P>| waiting.is_some();

@@ -2,7 +2,7 @@
 //!
 //! One arena holds entries and message blocks. Entries are chained in the order of arrival, and
 //! each contains its key. The blocks of one key are chained, each twice as large as the one before,
-//! so that many messages lie in few blocks. With a fold each key has one message. Invariant: the
+//! so that few blocks hold many messages. With a fold each key has one message. Invariant: the
 //! arena and the index, even while it grows, stay within the limit. A message that does not fit is
 //! refused as a whole.
 
@@ -14,7 +14,7 @@ use hashbrown::HashTable;
 
 use crate::error::Result;
 
-/// The offset that stands for no entry and no block.
+/// The offset that means no entry or no block.
 const NONE: u32 = u32::MAX;
 /// An entry: offsets of the next entry, of its first message and of the end of its last; free bytes
 /// and size of the last block; the length of its key; then the key.
@@ -218,7 +218,7 @@ impl MemoryTable {
             if u32_at(&self.arena, entry, FIRST) == NONE {
                 self.set(entry, FIRST, block as u32);
             } else {
-                // The offset lies behind a zero.
+                // A zero precedes the offset.
                 self.set(u32_at(&self.arena, entry, TAIL), 1, block as u32);
             }
             self.set(entry, TAIL, block as u32);

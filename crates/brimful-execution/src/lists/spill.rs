@@ -203,7 +203,7 @@ impl SpilledRunReader {
     /// The message that [`SpilledRunReader::has_message`] announced.
     pub(super) fn take_message(&mut self) -> Result<&[u8]> {
         let length = self.coming.saturating_sub(1);
-        // Most messages lie within the block.
+        // Most messages are within the block.
         if length <= (self.buffer.len() - self.at) as u64 {
             let start = self.at;
             self.at += length as usize;

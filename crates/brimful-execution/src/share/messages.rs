@@ -117,7 +117,7 @@ impl Turns {
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
-    /// Passes on the signals of this process, and takes in those for its vertices.
+    /// Sends the signals of this process, and receives those for its vertices.
     pub(crate) fn pass_on(&mut self) -> Result<()> {
         let Some(connected) = &mut self.connected else { return Ok(()) };
         let (program, resources) = (&self.program, self.resources);

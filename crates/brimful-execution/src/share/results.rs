@@ -68,7 +68,7 @@ impl Connected {
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
     /// Sends the observer a record of each vertex of this process and its figures, which
     /// [`Execution::stats`] includes there. `write` appends the record of a vertex to a buffer;
-    /// `read` takes in whole records in the observer, those of each process in their order.
+    /// `read` receives whole records in the observer, those of each process in their order.
     ///
     /// # Errors
     /// Errors of the exchange, of `write` and of `read`; [`Error::Internal`] in an execution of one

@@ -1,4 +1,4 @@
-//! Edges that stay with the processes that read them, for an import that takes in only the ids.
+//! Edges that stay with the processes that read them, for an import that receives only the ids.
 //!
 //! A process that reads a file keeps its edges in batches, and sends the ids of the batches by
 //! range. Other processes rank the ids of a range, and map the edges of batches. Strings come first

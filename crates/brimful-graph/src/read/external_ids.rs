@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::ids::ascending::BLOCK_NUMBERS;
 use crate::read::graph::Graph;
 
-/// Looks up the external ids of internal ids that ascend or lie close together, one window at a
+/// Looks up the external ids of internal ids that ascend or are close together, one window at a
 /// time.
 #[derive(Debug, Default)]
 pub(crate) struct ExternalIds {

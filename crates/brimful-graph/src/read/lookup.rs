@@ -1,9 +1,9 @@
 //! Look-ups: degrees, neighbors and edges of single vertices, and of many at once.
 //!
 //! `walk` reads the few blocks of an index that may hold a vertex; `recent` caches parts of the
-//! directory, external ids, degrees and weights. The edges of a vertex lie in the shards of all of
+//! directory, external ids, degrees and weights. The edges of a vertex are in the shards of all of
 //! its targets, so a look-up costs a binary search and a block for each interval, until all edges
-//! that its degree promises are found. In-neighbors are looked up alike in the reverse index.
+//! that its degree promises are found. Look-ups of in-neighbors do the same in the reverse index.
 //! Invariant: besides the answer, memory is [`Lookup::MEMORY_BYTES`], or the size of one unit if
 //! that is more, and 1 MiB for each thread.
 
@@ -399,7 +399,7 @@ impl Lookup {
         edges.sort_by_key(|(place, bits, _)| (*place, key(*bits)));
     }
 
-    /// Those of `vertices`, which ascend, that may have edges.
+    /// The part of `vertices`, which ascend, that may have edges.
     fn with_edges<'v>(&self, vertices: &'v [u64], weighted: bool) -> Result<&'v [u64]> {
         if weighted {
             self.graph.require_weights("look up neighbors without them")?;

@@ -13,7 +13,7 @@ use crate::ids::ascending::{BLOCK_NUMBERS, PackedBlock};
 /// Blocks in use at a time.
 const SLOTS: usize = 8;
 
-/// Numbers of vertices that mostly lie close together.
+/// Numbers of vertices that are mostly close together.
 pub(super) struct Nearby<'l> {
     lookup: &'l Lookup,
     array: Array,

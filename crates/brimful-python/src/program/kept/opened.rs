@@ -28,7 +28,7 @@ pub(in super::super) struct Opened {
     pub(super) url: String,
     pub(super) choice: StoreChoice,
     pub(super) count: usize,
-    /// That of the run whose vertices these are; `None` for kept vertices.
+    /// The partitioner of the run whose vertices these are; `None` for kept vertices.
     pub(super) partitioner: Option<Partitioner<u64>>,
     pub(super) graph: Arc<Inner>,
     pub(super) ids: Arc<Ids>,
