@@ -72,7 +72,7 @@ pub(crate) const INFO: Info = Info {
         ParameterInfo {
             name: "length",
             default: "80",
-            meaning: "the most vertices of a walk",
+            meaning: "maximum number of vertices of a walk",
             values: Accepts::Count,
         },
         ParameterInfo {

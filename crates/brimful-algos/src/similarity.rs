@@ -78,7 +78,7 @@ pub(crate) const INFO: Info = Info {
         ParameterInfo {
             name: "k",
             default: "10",
-            meaning: "most similar partners of each vertex; does not apply to given pairs",
+            meaning: "number of partners for each vertex; does not apply to given pairs",
             values: Accepts::Count,
         },
     ],
