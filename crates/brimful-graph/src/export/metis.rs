@@ -55,11 +55,11 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
 }
 
 const SELF_LOOP: &str =
-    "METIS graphs have no self-loops and this one has; import it with --self-loops drop";
-const MULTI_EDGE: &str = "METIS graphs have one edge between two vertices at most and this one has \
-                          more; import it with --duplicates drop, sum or min";
+    "METIS graphs have no self-loops, and this one has some; import it with --self-loops drop";
+const MULTI_EDGE: &str = "METIS graphs have no parallel edges, and this one has some; import it \
+                          with --duplicates drop, sum or min";
 const WEIGHT: &str =
-    "METIS weights are whole numbers from 1 and this graph has others; mtx holds such weights";
+    "METIS weights are whole numbers from 1, and this graph has others; mtx holds such weights";
 
 fn refuse<T>(problem: &str) -> Result<T> {
     Err(Error::Usage(format!("{problem}, or {OTHERS}")))

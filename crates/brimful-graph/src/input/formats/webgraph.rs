@@ -103,7 +103,7 @@ impl WebGraph {
         let (vertex, bit) = (self.decoded, self.bits.position());
         let problem = format!(
             "at bit {bit}, in the list of vertex {vertex}: {problem}; the file is damaged or its \
-             properties are those of another"
+             properties belong to another file"
         );
         Error::input(&self.path, problem)
     }
@@ -292,7 +292,7 @@ impl EdgeStream for WebGraph {
             let (arcs, expected) = (self.arcs, self.parameters.arcs);
             let problem = format!(
                 "it has {}, expected {expected} as its properties say; the file is damaged or its \
-                 properties are those of another",
+                 properties belong to another file",
                 counted(arcs, "arc")
             );
             return Err(Error::input(&self.path, problem));
