@@ -351,7 +351,7 @@ impl Saved {
             fill(index, buffers, &|window, buffer| {
                 if file.entries().get(block).is_none_or(|entry| entry.len != window.len() as u64) {
                     let problem = format!(
-                        "block {block} has not the expected {}",
+                        "block {block} does not have the expected {}",
                         counted(window.len(), "byte")
                     );
                     return Err(Error::corrupt(file.path(), 0, problem));

@@ -363,8 +363,8 @@ pub(super) fn read_table(
     let mut claim = |slot: u64| {
         if slot >= slots_in_file {
             let problem = format!(
-                "a page is in slot {slot}, the file ends after slot {slots_in_file}; it was cut, \
-                 or only a part was written"
+                "a page is in slot {slot}, and the file ends before slot {slots_in_file}; it was \
+                 cut, or only a part was written"
             );
             return Err(Error::corrupt_pages(file.path(), length, problem));
         }
