@@ -29,7 +29,7 @@ fn install(writer: impl for<'w> MakeWriter<'w> + Send + Sync + 'static) -> Resul
         tracing_subscriber::fmt().json().flatten_event(true).with_target(false).with_writer(writer);
     let subscriber = lines.finish();
     tracing::subscriber::set_global_default(subscriber).map_err(|_| {
-        Error::Usage("this process already writes a log; a process can write one".into()).into()
+        Error::Usage("this process already writes a log; a process writes only one".into()).into()
     })
 }
 

@@ -235,7 +235,7 @@ impl Given {
         let problem = if vertices > MOST || edges > MOST {
             format!("vertices and edges must be at most 2^44, not {}", vertices.max(edges))
         } else if bytes_per_edge.is_some_and(|bytes| !(0.05..=16.0).contains(&bytes)) {
-            "bytes_per_edge must be between 0.05 and 16; brimful info shows that of a similar graph"
+            "bytes_per_edge must be between 0.05 and 16; brimful info shows it for a similar graph"
                 .into()
         } else if vertices == 0 && edges > 0 {
             "edges need vertices: give the number of vertices that have edges".into()
