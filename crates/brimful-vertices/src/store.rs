@@ -1,8 +1,8 @@
 //! Stores of vertices by id, as the execution uses them.
 //!
 //! A store belongs to one partition, which belongs to one worker, so there are no locks. A vertex
-//! is lent, never moved out: the store writes it back if the borrower changed it. So no update can
-//! be forgotten, and lending returns errors of writing.
+//! is lent, never moved out: the store writes it back if the borrower changed it. No update can
+//! therefore be forgotten, and lending returns errors of writing.
 
 pub mod partition_chunk;
 

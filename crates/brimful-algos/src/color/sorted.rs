@@ -3,8 +3,8 @@
 //! Vertices are numbered in their order; the number is the *rank*. Edges are sorted by their
 //! earlier ends (time-forward processing: Chiang, Goodrich, Grove, Tamassia, Vengroff, Vitter 1995,
 //! "External-memory graph algorithms"). When the merge reaches the edges of a vertex, its earlier
-//! neighbors have marked their colors as taken. So it has the least color without a mark, which it
-//! marks at its later neighbors.
+//! neighbors have marked their colors as taken. The vertex takes the least color without a mark,
+//! and marks it at its later neighbors.
 //!
 //! A mark is a bit, and all marks are about three bits an edge. If memory does not hold these,
 //! ranks are cut into parts. Edges are sorted by the part of their later ends first, and colors of

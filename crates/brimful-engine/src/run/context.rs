@@ -104,7 +104,8 @@ impl<'a, P: Program> RunContext<'a, P> {
         }
     }
 
-    /// Shows progress in every 64th superstep, as each may take microseconds; `superstep` are done.
+    /// Shows progress in every 64th superstep, because one may take microseconds; `superstep` are
+    /// done.
     pub(super) fn show_sometimes(&self, superstep: u64, edges: u64) {
         if superstep.is_multiple_of(64) {
             self.resources.job.begin(format!("superstep {}", superstep + 1), edges);
