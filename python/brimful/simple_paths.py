@@ -54,7 +54,7 @@ def least_bytes(graph: Graph) -> int:
 
 def most_bytes(graph: Graph) -> int:
     """Return the bytes of a search that visits the whole graph."""
-    # Two tables; hardly any vertex waits twice, as its path is hardly ever shortened.
+    # Two tables; hardly any vertex waits twice, because its path is hardly ever shortened.
     return _KNOWN_BYTES * (5 * graph.vertices // 2)
 
 

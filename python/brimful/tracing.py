@@ -1,4 +1,4 @@
-"""Traces of programs: what chosen vertices receive, compute and send, as a table."""
+"""Traces of programs: a table of the method calls for chosen vertices."""
 
 from __future__ import annotations
 

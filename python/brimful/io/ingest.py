@@ -336,7 +336,7 @@ def import_table(
     edges = picked(EdgeOptions, options) | {"ids": table.ids}
     if edges["undirected"] is None:
         edges["undirected"] = table.undirected
-    with _checked(table, out, replace) as place, _rows_as_lines(table):
+    with _place_of(table, out, replace) as place, _rows_as_lines(table):
         figures = _native.import_stream(
             table,
             place,
@@ -363,8 +363,8 @@ def import_table(
 
 
 @contextlib.contextmanager
-def _checked(table: EdgeTable, out: str, replace: bool) -> Iterator[str]:
-    """Yield where to make the graph of a table: hidden, if it is checked before it appears."""
+def _place_of(table: EdgeTable, out: str, replace: bool) -> Iterator[str]:
+    """Yield the place of the graph of a table: hidden, if a check precedes its appearance."""
     if table.check is None:
         yield out
         return

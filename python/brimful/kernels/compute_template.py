@@ -192,7 +192,7 @@ def body_of(typed: ComputeTypes, numbers: Numbers) -> Body:
         later="superstep + 1" + ", degree" * typed.has_degrees,
         store="\n    ".join(store),
         has_edges="degree > 0" if computing.is_full and typed.has_degrees else "True",
-        # With a master the engine adds senders, as it knows whether they have edges.
+        # With a master the engine adds senders, because it knows whether they have edges.
         goes_on="not done[3]" if computing.has_steps else "sends or not done[3]",
         made_value="value_type(value)" if value is None else f"Value({made_of(value)})",
         load_value='state["state"]' if value is None else f"Value({loaded(value, 'state')})",

@@ -127,8 +127,8 @@ class Body(NamedTuple):
     signal_words: int = 0
 
 
-def _where(slot: Slot) -> tuple[str, str, str]:
-    """Return the merge of a slot, its place, and the type of its value."""
+def _merge_of(slot: Slot) -> tuple[str, str, str]:
+    """Return the merge function of a slot, the place of the slot, and the type of its value."""
     words, number = ("floats", "float64") if slot.kind == "float64" else ("integers", "int64")
     return f"{slot.function}_of_{number}", f"{words}, integers, {slot.word}", number
 
@@ -137,7 +137,7 @@ def contributions(slots: tuple[Slot, ...]) -> list[str]:
     """Return the call that merges a value in braces, for each aggregator."""
     calls = []
     for slot in slots:
-        function, where, number = _where(slot)
+        function, where, number = _merge_of(slot)
         calls.append(f"merge({function}, {where}, {slot.rule}, {slot.overflow}, {number}({{}}))")
     return calls
 
@@ -146,7 +146,7 @@ def _aggregated(slots: tuple[Slot, ...]) -> str:
     """Return the expression of the values of aggregators."""
     seen = []
     for at, slot in enumerate(slots):
-        function, where, _ = _where(slot)
+        function, where, _ = _merge_of(slot)
         value = f"seen({function}, {where}, {slot.overflow}, initial_{at})"
         if slot.is_whole:
             value = f"whole({where}, initial_{at})"

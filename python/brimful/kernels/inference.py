@@ -291,7 +291,7 @@ class ComputeTypes(Typed):
         while True:
             before = state, message
             for name, vertex in (("first", first), ("later", later)):
-                kinds = self._end(name, vertex, state, nb.boolean, message)
+                kinds = self._results(name, vertex, state, nb.boolean, message)
                 # A float in one of them makes all of them floats; fields have fixed types.
                 state, message = (
                     nb.float64 if nb.float64 in pair else pair[1]
@@ -312,8 +312,8 @@ class ComputeTypes(Typed):
         kinds = [(field.name, field.kind) for field in made.fields]
         self._check_values(self._returned(name, *arguments), kinds, self._where(name))
 
-    def _end(self, name: str, *arguments: Any) -> tuple[Any, Any]:
-        """Return the types of the value and the message behind a call.
+    def _results(self, name: str, *arguments: Any) -> tuple[Any, Any]:
+        """Return the types of the value and of the message after a call.
 
         Raises:
             Unfit: One of them, or a contribution to an aggregator, is neither a number nor a

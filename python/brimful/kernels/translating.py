@@ -502,5 +502,5 @@ def _checked_received() -> ast.expr:
 
 
 def _missing() -> ast.expr:
-    """Return an expression that fails, as there is no message."""
+    """Return an expression that fails because there is no message."""
     return ast.BinOp(ast.Constant(1), ast.FloorDiv(), _count())

@@ -92,11 +92,11 @@ class PregelSteps:
             return True
         self._is_first = False
         context = self.shared.context
-        return context is None or self._between("pre_application", context)
+        return context is None or self._call_between("pre_application", context)
 
     def _let_master_compute(self, number: int) -> bool:
         self.master.superstep = self.shared.superstep = number
-        return self._between("master_compute", self._program, self.master)
+        return self._call_between("master_compute", self._program, self.master)
 
     def _begin(self, number: int) -> bool:
         """Begin a superstep as the master decided; return whether the run goes on."""
@@ -106,7 +106,7 @@ class PregelSteps:
         self._switch(self.master)
         if context is not None:
             context.superstep = number
-            if not self._between("pre_superstep", context):
+            if not self._call_between("pre_superstep", context):
                 return False
         self._is_open = True
         return True
@@ -119,7 +119,7 @@ class PregelSteps:
         """
         context = self.shared.context
         if context is not None:
-            self._between("post_superstep", context)
+            self._call_between("post_superstep", context)
         self.check_failure()
         return self.aggregated.contribution()
 
@@ -170,7 +170,7 @@ class PregelSteps:
         """
         context = self.shared.context
         if self.failed is None and self._end_superstep() and context is not None:
-            self._between("post_application", context)
+            self._call_between("post_application", context)
         self.check_failure()
 
     def values(self) -> dict[str, Any]:
@@ -198,11 +198,11 @@ class PregelSteps:
             return True
         self._is_open = False
         context = self.shared.context
-        went_well = context is None or self._between("post_superstep", context)
+        went_well = context is None or self._call_between("post_superstep", context)
         self.aggregated.end_superstep()
         return went_well
 
-    def _between(self, name: str, owner: object, *arguments: object) -> bool:
+    def _call_between(self, name: str, owner: object, *arguments: object) -> bool:
         """Call a method between supersteps; return whether it succeeded."""
         try:
             getattr(owner, name)(*arguments)

@@ -59,7 +59,7 @@ def pagerank(
     ranks = algorithms.pagerank(
         graph.graph,
         damping=alpha,
-        source=None if personalization is None else _sources(graph, personalization),
+        source=None if personalization is None else _shares(graph, personalization),
         tolerance=tol * len(graph),
         max_supersteps=max_iter,
         weighted=graph.weighted(weight),
@@ -67,13 +67,13 @@ def pagerank(
     return graph.values(_converged(ranks, max_iter))
 
 
-def _sources(graph: Operand, personalization: Mapping[Any, float]) -> dict[Any, float] | None:
+def _shares(graph: Operand, personalization: Mapping[Any, float]) -> dict[Any, float] | None:
     """Return the shares of vertices in a personalization; None if all shares are equal."""
     wanted = ((node, value) for node, value in personalization.items() if value)
-    sources = {graph.vertex(node): value for node, value in wanted if node in graph}
-    if not sources:
+    shares = {graph.vertex(node): value for node, value in wanted if node in graph}
+    if not shares:
         raise ZeroDivisionError("the values of the personalization add up to 0")
-    return None if len(sources) == len(graph) and len(set(sources.values())) == 1 else sources
+    return None if len(shares) == len(graph) and len(set(shares.values())) == 1 else shares
 
 
 @function(given("nstart", "brimful starts from equal scores"), _scaled, reads="often")
