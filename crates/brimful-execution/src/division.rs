@@ -1,7 +1,7 @@
 //! The partitions of the processes that make an execution together, and their connection.
 //!
-//! Invariant: all processes divide the partitions alike, and have batches of signals within their
-//! budgets.
+//! Invariant: all processes divide the partitions in the same way, and keep batches of signals
+//! within their budgets.
 
 use std::ops::Range;
 

@@ -54,7 +54,7 @@ impl PositionIndex {
         self.growth.take(new)?;
         self.table.reserve(more, |position| rehash(*position));
         self.growth.give(self.growth.used() - self.table.allocation_size() as u64);
-        debug_assert!(self.growth.used() <= old + new, "the table is no larger than foreseen");
+        debug_assert!(self.growth.used() <= old + new, "the table is no larger than forecast");
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The division of a graph among processes, and the bytes that each process sends and receives.
 //!
-//! Invariant: all processes divide a graph alike.
+//! Invariant: all processes divide a graph in the same way.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The division of the intervals of a graph among processes that make a run together.
 //!
 //! Each process has a contiguous range of intervals, and all have about equally much work.
-//! Invariant: a run and its forecast divide a graph alike.
+//! Invariant: a run and its forecast divide a graph in the same way.
 
 use std::ops::Range;
 use std::sync::Arc;
