@@ -195,8 +195,8 @@ def betweenness(
 
     Args:
         samples: Estimate from this many sources, chosen by a hash of their ids. With
-            log(2 * n / p) / (2 * e**2) sources drawn by chance, all of n normalized values are
-            within e at once, with a probability of 1 - p. None: all vertices, exact.
+            log(2 * n / p) / (2 * e**2) random sources, all n normalized values are within e
+            of the exact ones with a probability of 1 - p. None: all vertices, exact.
         variant: "normalized" divides by the number of pairs of other vertices, as NetworkX;
             "unnormalized" does not, but counts a pair without direction once.
 

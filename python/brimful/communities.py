@@ -211,7 +211,7 @@ def modularity(
 
     Args:
         partition: The result of a run; vertices of one value are a community.
-        resolution: Factor of the weight by chance.
+        resolution: Factor of the term (strength / 2m) ** 2, the share of arcs expected by chance.
         weighted: Edges count by their weights, which must not be negative, instead of once each.
 
     Returns:

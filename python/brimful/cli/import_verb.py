@@ -131,7 +131,7 @@ def require_disk(out: str, foreseen: dict[str, Any]) -> None:
     """Refuse an import that certainly exceeds the disk.
 
     Raises:
-        StoreIoError: Half of the temporary files foreseen are more than is free.
+        StoreIoError: Half of the forecast temporary files exceed the free space.
     """
     from brimful import _native
 

@@ -1,7 +1,7 @@
 """The steps between supersteps of an interpreted program that several processes run together.
 
-All processes merge the aggregates of a superstep alike. Where the program has a master, the first
-worker lets it compute, and all follow its decision.
+All processes merge the aggregates of a superstep in the same way. If the program has a master, the
+first worker lets it compute, and all follow its decision.
 """
 
 from __future__ import annotations

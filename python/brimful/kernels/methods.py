@@ -109,7 +109,7 @@ def method_of(program: Program | Pregel, name: str) -> FunctionType:
 
 
 def overrides(program: Program | Pregel, method: str) -> bool:
-    """Return whether the class of a program defines a method anew."""
+    """Return whether the class of a program overrides a method."""
     base = Program if isinstance(program, Program) else Pregel
     return getattr(type(program), method) is not getattr(base, method)
 
@@ -185,8 +185,8 @@ def tree_of(method: FunctionType) -> ast.FunctionDef:
 def _is_source(function: ast.FunctionDef, method: FunctionType) -> bool:
     """Return whether a method was compiled from a syntax tree.
 
-    Code with variables of an enclosing function cannot be compared, and cannot be made anew;
-    frameworks of tests rewrite assertions.
+    Code with variables of an enclosing function cannot be compared, and cannot be made again; test
+    frameworks rewrite assertions.
     """
     if method.__code__.co_freevars or any(isinstance(n, ast.Assert) for n in ast.walk(function)):
         return True

@@ -1,9 +1,9 @@
 """A graph on disk as a NetworkX graph: a view whose adjacency reads edges on demand.
 
 It is a graph of one of NetworkX's own classes, frozen, as `networkx.subgraph_view` makes them:
-mappings take the place of its dictionaries. So NetworkX's own code runs on it, with the views
-`nodes`, `edges`, `adj` and `degree`. Only the caches of the look-ups are kept. Attributes are made
-anew in each call, and therefore refuse changes, which would be lost.
+mappings take the place of its dictionaries. NetworkX's own code runs on it, with the views `nodes`,
+`edges`, `adj` and `degree`. Only the caches of the look-ups are kept. Each call makes attributes
+again, which therefore refuse changes: these would be lost.
 """
 
 from __future__ import annotations

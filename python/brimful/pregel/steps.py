@@ -213,5 +213,5 @@ class PregelSteps:
 
 
 def defines(program: Pregel, method: str) -> bool:
-    """Return whether the class of a program defines a method anew."""
+    """Return whether the class of a program overrides a method."""
     return getattr(type(program), method) is not getattr(Pregel, method)

@@ -1,6 +1,6 @@
 """Arrow IPC files and streams as edge tables, one record batch at a time.
 
-A file is a stream between two magic words, so that both are read alike (Arrow columnar format,
+A file is a stream between two magic words, so that one reader serves both (Arrow columnar format,
 section "IPC File Format"). Only a file of Polars has its messages at the places that the footer
 names. Invariant: the largest batch and all dictionaries are in `reserve_bytes`, before a batch is
 read.

@@ -205,7 +205,7 @@ class _Reader:
         """Return a number that compares with a column of the type `kind` exactly.
 
         Integers of Arrow have 64 bits, and signed ones do not compare with large unsigned ones.
-        A number of the type float32 is not equal to the one of float64 that is written alike.
+        A number of the type float32 may differ from the float64 with the same digits.
         """
         import pyarrow as pa
 
