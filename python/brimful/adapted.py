@@ -84,7 +84,7 @@ class Totals:
     """The values of the aggregators of one run on a store; `program` reads them.
 
     With a tolerance, one aggregator more measures the largest change of a state: the run ends after
-    a superstep in which no state changed by more.
+    a superstep in which no state changed by more than this.
     """
 
     #: No master decides whether a superstep begins.

@@ -53,7 +53,7 @@ def maximal_independent_set(
     graph: GraphLike,
     **options: Unpack[DividedOptions],
 ) -> Result:
-    """Choose a maximal set of vertices of which no two are joined by an edge.
+    """Choose a maximal set of vertices without edges between them.
 
     They are the vertices of color 0 of `color`: the greedy set in its fixed order (Blelloch,
     Fineman, Shun 2012). Direction and self-loops do not matter.

@@ -38,7 +38,7 @@ class MongoDocuments(Documents):
         import bson
 
         paths = [field.split(".") for field in fields]
-        # A projection refuses two fields of which one lies within the other.
+        # A projection refuses two fields, one within the other.
         within = [
             one for one in fields if any(one.startswith(f"{other}.") for other in ("_id", *fields))
         ]

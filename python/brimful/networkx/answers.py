@@ -195,7 +195,7 @@ def groups(result: Result) -> Iterator[Members]:
 
 
 def count_groups(result: Result) -> int:
-    """Return the number of values of components, each of which is that of its smallest vertex."""
+    """Return the number of components; the value of each is its smallest vertex."""
     import pyarrow.compute as pc
 
     counts = (pc.sum(pc.equal(rows.column(0), rows.column(1))).as_py() for rows in batches(result))

@@ -212,7 +212,7 @@ class Converted(Operand):
         return {self.names[vertex]: value for vertex, value in answers if value is not None}
 
     def nodes_with(self, result: Result, read: Reader) -> set[Any]:
-        """Return the nodes of which `read` makes a value, not None."""
+        """Return the nodes for which `read` returns a value, not None."""
         return set(self.values(result, read))
 
     def groups(self, result: Result) -> Iterator[set[Any]]:

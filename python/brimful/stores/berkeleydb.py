@@ -60,7 +60,7 @@ class BerkeleyStore(Store):
         self._only_new, self._key_exists = db.DB_NOOVERWRITE, db.DBKeyExistError
         self._path = opening.folder / f"{opening.partition:04d}.bdb"
         opening.folder.mkdir(parents=True, exist_ok=True)
-        # The cache, of which only an environment can give up changed pages.
+        # The cache: only an environment can remove changed pages from it.
         self._environment: Any = db.DBEnv()
         self._environment.set_cachesize(*divmod(max(cache, _LEAST_CACHE), 1 << 30))
         # One thread at a time calls a store: DB_THREAD would add a lock and a copy to each call.
