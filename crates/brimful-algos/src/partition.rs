@@ -26,8 +26,8 @@ use crate::out_weights::{AT_ONCE, scale_of_weights};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
 
-/// Bytes for each vertex with edges: the number of its community, and two sums for each community,
-/// of which there are at most as many as vertices. Sorting the values before takes less.
+/// Bytes for each vertex with edges: the number of its community, and two sums for each community;
+/// there are at most as many communities as vertices. Sorting the values before takes less.
 const VERTEX_BYTES: u64 = 4 + 16;
 
 /// The communities of a partition, and the weights of their arcs.

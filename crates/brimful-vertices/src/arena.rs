@@ -1,8 +1,8 @@
 //! Records in large blocks of memory, one after another.
 //!
 //! A record is rewritten in place if it fits, else it moves. Before the arena allocates a block, it
-//! looks for a block of which at least a quarter is unused, and compacts that one instead. So the
-//! arena takes at most about a third more memory than its records.
+//! looks for a block that is at least a quarter unused, and compacts that one instead. The arena
+//! therefore takes at most about a third more memory than its records.
 //!
 //! Record: 4 bytes, capacity of the body, the highest bit set if the record is dead; 4 bytes,
 //! length of the body; body: length of the key, key, value. (GIRAPH-417's buffers, too, were longer

@@ -13,7 +13,7 @@ use crate::growth::Growth;
 
 /// The maximum memory, in bytes, of an index of `vertices` vertices.
 pub fn index_bytes(vertices: u64) -> u64 {
-    // A table has a power of two slots, of which 7 of 8 are used; a slot is a position and a byte
+    // The number of slots is a power of two, and 7 of 8 are used; a slot is a position and a byte
     // of the hash.
     let places = vertices.saturating_mul(8).div_ceil(7).next_power_of_two().max(16);
     places * 9 + 64

@@ -51,9 +51,8 @@ pub trait Serializer<V: Stored>: Send {
     /// A description of expected and found bytes.
     fn decode(&mut self, id: &V::Id, record: &[u8], reuse: Option<V>) -> Result<V, String>;
 
-    /// Decodes a vertex without its edges, of which nothing is read; only
-    /// [`Serializer::encode_over`] may write such a vertex. `None`, with `reuse` unchanged, if this
-    /// serializer cannot omit edges.
+    /// Decodes a vertex without reading its edges; only [`Serializer::encode_over`] may write such
+    /// a vertex. `None`, with `reuse` unchanged, if this serializer cannot omit edges.
     ///
     /// # Errors
     /// As [`Serializer::decode`], for the bytes that it reads.

@@ -32,7 +32,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("ring.brimful");
-//! // 200 MiB in all, of which nothing is spoken for; one thread per core.
+//! // 200 MiB, none of them in use yet; one thread per core.
 //! let resources = Resources::new(Budget::new(200 << 20, 0), Arc::new(Job::new()), None)?;
 //! let ring = Generator::new(Kind::Ring { vertices: 5 }, 0)?;
 //! import(Input::Numbered(&ring, ring.vertices()), &path, &ImportOptions::default(), &resources)?;

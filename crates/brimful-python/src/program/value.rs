@@ -371,8 +371,8 @@ fn taken_twice(number: u64) -> PyErr {
 /// The most objects between two measurements of memory, which take some microseconds.
 const CHECK_EVERY: u64 = 1 << 8;
 
-/// Measures the memory of the process while objects of Python are created, of which the budget
-/// knows nothing else.
+/// Measures the memory of the process while objects of Python are created, because the budget
+/// cannot count them in any other way.
 pub(super) struct MemoryWatch {
     budget: u64,
     limit: u64,

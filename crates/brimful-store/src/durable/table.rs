@@ -1,8 +1,8 @@
 //! The page table: the slot and checksum of each page.
 //!
 //! Resident: 16 bytes a page (a terabyte in pages of 64 KiB: 256 MiB), counted in the budget. On
-//! disk the table is made of pages, too, of which a sync writes those that changed. Invariant: an
-//! entry is *fresh* iff no durable root names its slot, and only fresh slots are written in place.
+//! disk the table is made of pages, too; a sync writes those that changed. Invariant: an entry is
+//! *fresh* iff no durable root names its slot, and only fresh slots are written in place.
 
 use super::root::{STREAMS, le};
 

@@ -53,7 +53,7 @@ fn split(entry: &str) -> (&str, &str) {
     (key, rest.strip_prefix(['=', ':']).unwrap_or(rest).trim())
 }
 
-/// A text without its backslashes, each of which takes away the meaning of the next character.
+/// A text without its backslashes, which escape the characters after them.
 fn unescaped(text: &str) -> String {
     let mut chars = text.chars();
     let mut plain = String::with_capacity(text.len());
