@@ -95,7 +95,7 @@ impl Owners {
     }
 
     /// The owners of the partitions of this process, the first of which is `first`, and of relays
-    /// for `partitions`. Workers have their relays behind their partitions.
+    /// for `partitions`. Workers have their relays after their partitions.
     pub(crate) fn with_relays(
         own_places: Vec<(usize, usize)>,
         first: usize,

@@ -82,7 +82,7 @@ fn packed(value: &impl Serialize) -> Result<Vec<u8>> {
     Ok([&(text.len() as u64).to_le_bytes(), text.as_slice()].concat())
 }
 
-/// The value that [`packed`] wrote, and the bytes behind it.
+/// The value that [`packed`] wrote, and the bytes after it.
 fn unpacked<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<(T, &'b [u8])> {
     let parts = bytes.split_first_chunk().and_then(|(length, rest)| {
         rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)

@@ -268,7 +268,7 @@ pub trait Program: Sync {
         false
     }
 
-    /// True if the first states are those behind a superstep, as in Pregel. A run in which no
+    /// True if the first states are those after a superstep, as in Pregel. A run in which no
     /// vertex has anything to do then ends without another one.
     fn begins_with_superstep(&self) -> bool {
         false

@@ -214,7 +214,7 @@ pub(super) fn largest_of(ids: &[&[u64]]) -> u64 {
 }
 
 /// Blocks from all over a range of a file, or all of a short one; each begins a multiple of `unit`
-/// bytes behind the beginning of the range.
+/// bytes after the beginning of the range.
 pub(super) fn blocks(range: Range<u64>, unit: u64) -> impl Iterator<Item = Range<u64>> {
     let length = range.end.saturating_sub(range.start);
     let (count, bytes) =

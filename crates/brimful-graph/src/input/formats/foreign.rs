@@ -177,7 +177,7 @@ const GRAPHSON: Foreign = foreign(
     "GraphSON",
     "export the edges of the database as CSV, or a smaller graph as GraphML for NetworkX",
 );
-/// NetworkX before 3.6 wrote the key `links`. It may follow far behind the nodes, as the key
+/// NetworkX before 3.6 wrote the key `links`. It may come long after the nodes, as the key
 /// `adjacency` does, which NetworkX writes in its place.
 const NODE_LINK: Foreign = foreign(
     "JSON of nodes and links",
