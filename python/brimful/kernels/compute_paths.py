@@ -126,7 +126,7 @@ class ComputeSource:
     # Paths: how often the method sends and contributes, and whether it halts.
 
     def _behind(self, statements: Iterable[ast.stmt], paths: set[_Path]) -> set[_Path]:
-        """Return the paths behind statements; those that return are added to `_returned`."""
+        """Return the paths after statements; those that return are added to `_returned`."""
         for statement in statements:
             match statement:
                 case ast.Return():
@@ -171,7 +171,7 @@ class ComputeSource:
     def _in_loop(
         self, loop: ast.For | ast.While, paths: set[_Path]
     ) -> tuple[set[_Path], set[_Path]]:
-        """Return the paths behind one pass of a loop, and those that break out of it."""
+        """Return the paths after one pass of a loop, and those that break out of it."""
         outer = self._broken, self._continued
         self._broken, self._continued = set(), set()
         passed, broken = self._behind(loop.body, paths) | self._continued, self._broken

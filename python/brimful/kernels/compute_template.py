@@ -156,7 +156,7 @@ def combined(self, sums, at, message):
     store_message(sums, at, message)
 """
 
-#: The field of a message behind an edge. Of equal numbers the first remains, as in Python.
+#: The field of a message after an edge. Of equal numbers the first remains, as in Python.
 _ALONG = {
     "unchanged": "message[{0}]",
     "plus": "message[{0}] + weight",

@@ -13,7 +13,7 @@ from types import CodeType
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 #: Lines around the reason.
 _FRAMES = ("Failed in", "During:", "---", "File ")
-#: A statement of the position, behind the reason.
+#: A statement of the position, after the reason.
 _POSITION = re.compile(r"\.? *Raised from .*$")
 _UNTYPED = re.compile(
     r"Untyped global name '(\w+)': Cannot determine Numba type of <class '(?:\w+\.)*(\w+)'>"

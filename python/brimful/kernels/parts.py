@@ -245,7 +245,7 @@ def _parameters(
         if name.startswith("_"):
             raise Unfit(
                 f"{type(program).__name__} reads self.{name}, which compiled code cannot name",
-                "Choose a name without an underscore before it",
+                "Choose a name without a leading underscore",
             )
         if isinstance(value, int) and value >> 63 not in (0, -1):
             raise Unfit(

@@ -304,7 +304,7 @@ def _check_signals(program: Program | Pregel, combiner: str, numbers: Numbers) -
 def _compiled(program: Program | Pregel, parts: Parts) -> tuple[Numbers, Any, int, int]:
     """Compile a kernel, or find it on disk; return it with its types.
 
-    The numbers behind it are the words of a state, and those of a message with fields.
+    The last two numbers are the words of a state, and those of a message with fields.
 
     Raises:
         Unfit: Numba is not installed, or cannot compile a method.

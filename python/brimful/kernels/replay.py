@@ -130,7 +130,7 @@ _Calls = Iterator[tuple[str, Callable[[], Any]]]
 
 
 def _calls(program: Program, reading: Reading, received: _Received, vertex: _Vertex) -> _Calls:
-    """Yield the calls of a vertex, so that none comes behind the one that failed."""
+    """Yield the calls of a vertex, so that none comes after the one that failed."""
     program = copy.copy(program)
     if reading.slots:
         program.aggregated = vertex.values

@@ -70,7 +70,7 @@ def slots_of(aggregators: Mapping[str, Aggregator], *, is_whole: bool = False) -
         if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
             raise Unfit(
                 f"compiled code cannot use the name of the aggregator {name!r}",
-                "Rename it like a variable, without an underscore before it",
+                "Rename it like a variable, without a leading underscore",
             )
         if callable(one.function):
             raise Unfit(
@@ -99,7 +99,7 @@ def slots_of(aggregators: Mapping[str, Aggregator], *, is_whole: bool = False) -
 
 
 def change_slot(slots: tuple[Slot, ...]) -> Slot:
-    """Return the slot behind others that measures the largest change of a state.
+    """Return the slot after the others that measures the largest change of a state.
 
     Raises:
         Unfit: All slots are taken.

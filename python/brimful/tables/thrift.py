@@ -26,7 +26,7 @@ class ThriftReader:
     """Reads structs from bytes, from front to back.
 
     Attributes:
-        at: The position behind the last struct.
+        at: The position after the last struct.
     """
 
     def __init__(self, data: bytes) -> None:
