@@ -53,7 +53,7 @@ class Written:
         ]
 
     def figures(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the figures for JSON."""
         return {
             "field": self.field,
             "updated": self.updated,

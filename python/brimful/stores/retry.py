@@ -50,7 +50,7 @@ class Retries:
                 if left <= 0 or self._stopped.wait(min(pause, left)):
                     raise StoreIoError(
                         f"the server {self._server} did not answer for {self._seconds:g} s "
-                        f"({_first_line(error)}); start it and run again, or raise "
+                        f"({_reason(error)}); start it and run again, or raise "
                         "retry_seconds= in the URL"
                     ) from error
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -72,7 +72,7 @@ def retry_seconds(opening: Opening) -> float:
     return seconds
 
 
-def _first_line(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """Return the reason, without the settings and the topology that pymongo adds."""
     reason = re.split(r" \(configured timeouts|, Timeout: |\n", str(error))[0]
     return reason[:200] or type(error).__name__
