@@ -181,6 +181,8 @@ def test_integers_and_strings_stay_apart() -> None:
 def test_a_missing_object_is_shown_without_its_prefix() -> None:
     with bf.Graph.from_networkx(nx.path_graph(3)) as graph:
         assert (0, 1) not in graph
+        with pytest.raises(NotFoundError, match=r"no vertex 1; its ids are integers, not floats"):
+            graph.neighbors(1.0)
         with pytest.raises(NotFoundError, match=r"no vertex \[0,1\]; its ids are integers"):
             graph.neighbors((0, 1))
 

@@ -90,6 +90,9 @@ class NotFoundError(InputError, KeyError):
     brimful.errors.NotFoundError: ...
     """
 
+    #: The integer or the name of a vertex that a graph lacks; otherwise None.
+    vertex: int | str | None = None
+
 
 class RecordIdError(NotFoundError, IndexError):
     """A collection has no record with this id, or the record was removed; also an `IndexError`.
@@ -210,6 +213,9 @@ class ProgramError(BrimfulError):
 
     #: The purpose of a failed call of compiled code, as the native side names it.
     call: str | None = None
+
+    #: The operation that failed, as the native side names it, such as "signal".
+    doing: str | None = None
 
     def __init__(self, message: str, vertex: int | str | None = None) -> None:
         """Keep the sentence and the vertex."""

@@ -71,12 +71,11 @@ def _of_pregel(error: ProgramError, cause: BaseException, adapter: PregelAdapter
     if adapter.program.failed is not None:
         doing, seen = adapter.program.failed
         return failed_call(doing, vertex, cause, seen.superstep, seen.state)
-    doing = str(error).removeprefix("the program failed to ").partition(" at vertex ")[0]
-    if doing == "send messages":
+    if error.doing == "send messages":
         return failed_call("signal", vertex, cause, superstep, state)
     # Signals are collected in the next superstep of Pregel.
     before = None if superstep is None else max(superstep - 1, 0)
-    if doing == "compute":
+    if error.doing == "compute":
         return failed_call(adapter.failed or "collect", vertex, cause, before, state)
     return error
 

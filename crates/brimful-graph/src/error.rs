@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use brimful_store::ErrorKind;
 
-use crate::ids::external::{ExternalId, IdType};
+use crate::ids::external::{ExternalId, IdType, is_of_integer};
 
 /// A result of the graph crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -63,8 +63,8 @@ pub enum Error {
     /// A vertex that is not in the graph.
     #[error("the graph has no vertex {vertex}{other_ids}")]
     NoSuchVertex {
-        /// The external id for messages; strings are quoted.
-        vertex: String,
+        /// The external id.
+        vertex: Box<ExternalId>,
         /// The kind of the graph's ids as the end of the message, if `vertex` is of the other kind.
         other_ids: &'static str,
     },
@@ -98,9 +98,18 @@ impl Error {
         let other_ids = match (vertex, ids) {
             (ExternalId::Number(_), IdType::String) => "; its ids are strings",
             (ExternalId::Number(_), _) | (ExternalId::Name(_), IdType::String) => "",
+            // Such a float is equal to an integer, and is shown as one.
+            (ExternalId::Name(name), _) if is_of_integer(name) => {
+                "; its ids are integers, not floats"
+            }
             (ExternalId::Name(_), _) => "; its ids are integers",
         };
-        Self::NoSuchVertex { vertex: vertex.to_string(), other_ids }
+        Self::NoSuchVertex { vertex: Box::new(vertex.clone()), other_ids }
+    }
+
+    /// The error for an internal id beyond those of a graph.
+    pub(crate) fn no_such_rank(rank: u64) -> Self {
+        Self::NoSuchVertex { vertex: Box::new(ExternalId::Number(rank.into())), other_ids: "" }
     }
 
     /// An error that concerns an input as a whole.

@@ -221,8 +221,7 @@ impl EdgeReader {
         for target in &mut batch.targets {
             // The segment reader has checked that targets are vertices.
             let id = self.targets.get((*target - start) as usize).copied();
-            *target = id
-                .ok_or_else(|| Error::NoSuchVertex { vertex: target.to_string(), other_ids: "" })?;
+            *target = id.ok_or_else(|| Error::no_such_rank(*target))?;
         }
         Ok(())
     }

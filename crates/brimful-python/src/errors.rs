@@ -3,6 +3,7 @@
 use brimful::engine::Error as EngineError;
 use brimful::engine::error::Received;
 use brimful::execution::Error;
+use brimful::graph::ids::external::ExternalId;
 use brimful::store::{Error as StoreError, ErrorKind};
 use brimful::vertices::Error as VerticesError;
 use brimful::{collections, graph};
@@ -89,7 +90,7 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             error.setattr("__cause__", raised.clone_ref(py).into_value(py))?;
             error
         }
-        Error::Program { vertex, source, .. } => {
+        Error::Program { vertex, doing, source } => {
             let raised = source.downcast_ref::<Raised>();
             if let Some(raised) = raised
                 && raised
@@ -108,6 +109,7 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
                 }
                 None => class.call1((message, vertex))?,
             };
+            error.setattr("doing", doing)?;
             if let Some(EngineError::Kernel { call, received, .. }) = source.downcast_ref() {
                 error.setattr("call", call)?;
                 if let Some(received) = received {
@@ -119,6 +121,14 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
                 raised.map(|raised| &raised.error).or(source.downcast_ref::<PyErr>())
             {
                 error.setattr("__cause__", cause.clone_ref(py).into_value(py))?;
+            }
+            error
+        }
+        Error::Graph(graph::Error::NoSuchVertex { vertex, .. }) => {
+            let error = class.call1((message,))?;
+            match &**vertex {
+                ExternalId::Number(number) => error.setattr("vertex", number)?,
+                ExternalId::Name(name) => error.setattr("vertex", name)?,
             }
             error
         }

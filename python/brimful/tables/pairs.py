@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, NotFoundError, UsageError
@@ -34,8 +33,6 @@ _ADVICE = (
     " (text is taken as it is with --ids string)",
 )
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-#: The sentence of the native module about a vertex that a graph lacks.
-_LACKING = re.compile(r'the graph has no vertex "?(.+?)"?(; its ids are \w+)?')
 
 
 def open_pairs(pairs: object, graph: _native.Graph) -> EdgeTable:
@@ -112,14 +109,13 @@ def with_row(error: NotFoundError, pairs: object, graph: _native.Graph) -> NotFo
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    match = _LACKING.fullmatch(str(error))
-    if match is None or hasattr(pairs, "read_next_batch"):
+    if error.vertex is None or hasattr(pairs, "read_next_batch"):
         return error
     before = 0
     with open_pairs(pairs, graph) as table:
         for batch in table.reader:
             ends = (batch.column(name).cast(pa.string()) for name in (table.source, table.target))
-            rows = [at for end in ends if (at := pc.index(end, match[1]).as_py()) >= 0]
+            rows = [at for end in ends if (at := pc.index(end, str(error.vertex)).as_py()) >= 0]
             if rows:
                 row = rows_shown([before + min(rows) + 1], table.name)
                 return NotFoundError(f"{error} ({row} of {table.name})")

@@ -92,6 +92,11 @@ impl IdType {
 /// The beginning of the name of an object other than a string; a JSON text follows.
 const OBJECT: &str = "json:";
 
+/// True if a name is that of a number which is equal to an integer.
+pub(crate) fn is_of_integer(name: &str) -> bool {
+    name.strip_prefix(OBJECT).is_some_and(|number| number.parse::<i128>().is_ok())
+}
+
 /// The name of an integer in a graph with strings as ids. The string of its digits is another id.
 pub fn name_of_number(number: i128) -> String {
     format!("{OBJECT}{number}")

@@ -32,6 +32,6 @@ impl ExternalIds {
             .resize(graph.vertices().saturating_sub(self.start).min(Self::WINDOW) as usize, 0);
         graph.external_ids(self.start, &mut self.window)?;
         let id = self.window.get((vertex - self.start) as usize).copied();
-        id.ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string(), other_ids: "" })
+        id.ok_or_else(|| Error::no_such_rank(vertex))
     }
 }

@@ -133,7 +133,7 @@ fn not_whole() -> String {
 
 /// The error for a removed vertex: its id has a rank, so it is of the kind of the graph's.
 pub(super) fn missing(vertex: &ExternalId) -> PyErr {
-    let (vertex, other_ids) = (vertex.to_string(), "");
+    let (vertex, other_ids) = (Box::new(vertex.clone()), "");
     Failure::from(brimful::graph::Error::NoSuchVertex { vertex, other_ids }).into()
 }
 

@@ -82,7 +82,7 @@ impl<'l> Nearby<'l> {
         let (slot, places) = &self.last;
         let at = (vertex - places.start) as usize;
         let number = self.slots[*slot].as_mut().and_then(|block| block.get(vertex, at));
-        number.ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string(), other_ids: "" })
+        number.ok_or_else(|| Error::no_such_rank(vertex))
     }
 
     /// Loads the block of `vertex`; false if ids are consecutive, and in no file.
