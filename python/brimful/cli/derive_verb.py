@@ -6,11 +6,12 @@ import argparse
 from typing import Any
 
 from brimful.cli import options as shared
-from brimful.cli.import_verb import NO_INPUT, refuse_existing, report
+from brimful.cli.import_verb import NO_INPUT, report
 from brimful.cli.progress import ProgressLine, logged_to
 from brimful.cli.request import vertex_of
 from brimful.errors import UsageError
 from brimful.io.formats import require_graph_suffix
+from brimful.io.hidden import refuse_existing
 from brimful.options.derivations import DeriveVerbOptions
 from brimful.options.imports import IndexOptions, PolicyOptions
 from brimful.options.table import ResourceOptions

@@ -6,10 +6,11 @@ import argparse
 
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer, real
-from brimful.cli.import_verb import NO_INPUT, refuse_existing, report
+from brimful.cli.import_verb import NO_INPUT, report
 from brimful.cli.progress import ProgressLine
 from brimful.errors import UsageError
 from brimful.io.formats import require_graph_suffix
+from brimful.io.hidden import refuse_existing
 from brimful.options.imports import IndexOptions, PolicyOptions
 from brimful.options.table import ResourceOptions, picked
 

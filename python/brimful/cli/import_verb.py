@@ -13,8 +13,8 @@ from brimful.catalog import cluster_of
 from brimful.cli import options as shared
 from brimful.cli.forecasts import announced, is_small_import, measured_and_forecast
 from brimful.cli.progress import ProgressLine, format_seconds
-from brimful.errors import UsageError
 from brimful.io.formats import TABLE_FORMATS, require_graph_suffix
+from brimful.io.hidden import refuse_existing
 from brimful.io.ingest import import_paths, require_budget
 from brimful.io.inputs import check_input_file, expand_globs, shared_format
 from brimful.io.source import fingerprint
@@ -138,16 +138,6 @@ def require_disk(out: str, foreseen: dict[str, Any]) -> None:
     _native.require_disk(
         out, temporary_bytes=foreseen["temporary_bytes"], graph_bytes=foreseen["graph_bytes"]
     )
-
-
-def refuse_existing(out: str) -> None:
-    """Refuse to overwrite a file or folder.
-
-    Raises:
-        UsageError: The file or folder exists.
-    """
-    if os.path.lexists(out):
-        raise UsageError(f"{out} already exists; remove it or choose another name")
 
 
 def report(options: argparse.Namespace, figures: dict[str, object]) -> None:

@@ -29,7 +29,7 @@ def whole_graph(out: str, *, replace: bool = False) -> Iterator[str]:
     from brimful import _native
 
     if not replace:
-        _refuse_existing(out)
+        refuse_existing(out)
     parent = folder_around(out, "create")
     folder = _native.TemporaryFolder(parent, _HIDDEN)
     try:
@@ -37,13 +37,18 @@ def whole_graph(out: str, *, replace: bool = False) -> Iterator[str]:
         yield place
         if replace and os.path.lexists(out):
             _rename(out, os.path.join(folder.path, "replaced"), parent)
-        _refuse_existing(out)
+        refuse_existing(out)
         _rename(place, out, parent)
     finally:
         folder.close()
 
 
-def _refuse_existing(out: str) -> None:
+def refuse_existing(out: str) -> None:
+    """Refuse to overwrite a file or folder.
+
+    Raises:
+        UsageError: The file or folder exists.
+    """
     if os.path.lexists(out):
         raise UsageError(f"{out} already exists; remove it or choose another name")
 
