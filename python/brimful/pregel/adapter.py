@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any
 
 from brimful.errors import UsageError
+from brimful.kernels.methods import overrides
 from brimful.pregel.changes import (
     MESSAGE,
     Edges,
@@ -20,7 +21,7 @@ from brimful.pregel.changes import (
 from brimful.pregel.master import Master
 from brimful.pregel.part import ALONE, Part
 from brimful.pregel.program import Pregel
-from brimful.pregel.steps import PregelSteps, defines
+from brimful.pregel.steps import PregelSteps
 from brimful.pregel.structured import StructuredVertex
 from brimful.pregel.vertex import PregelVertex
 from brimful.program import Program, Vertex
@@ -63,7 +64,7 @@ class PregelAdapter(Program):
         self._is_async, self._keeps = mode != "sync", keeps
         #: The action of a call besides `compute` that raised an exception.
         self.failed: str | None = None
-        combines = defines(program, "combine")
+        combines = overrides(program, "combine")
         # Requests travel with the messages and must not be combined with them.
         self.delivery = "combined" if combines and not program.mutates else "each"  # type: ignore[misc]
         #: The work between supersteps.

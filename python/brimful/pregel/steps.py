@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from brimful.errors import ProgramError, UsageError
+from brimful.kernels.methods import overrides
 from brimful.pregel.aggregators import Aggregated, checked_aggregators
 from brimful.pregel.master import Master, WorkerContext
 from brimful.pregel.part import ALONE, Part
@@ -42,7 +43,7 @@ class PregelSteps:
         self.shared = Shared(self.aggregated, bool(program.mutates), context)
         if context is not None:
             context._values = self.aggregated
-        combines = defines(program, "combine")
+        combines = overrides(program, "combine")
         self.master = Master(program, vertices, self.aggregated, combines=combines)
         self._program, self._switch = program, switch
         self._is_first, self._is_open = True, False
@@ -58,7 +59,7 @@ class PregelSteps:
     @property
     def decides(self) -> bool:
         """True if a master decides whether, and how, the next superstep begins."""
-        return defines(self._program, "master_compute")
+        return overrides(self._program, "master_compute")
 
     def saved(self) -> dict[str, Any]:
         """Return the content of a checkpoint besides the vertices, before a superstep ends."""
@@ -210,8 +211,3 @@ class PregelSteps:
             self.failed = (name, error)
             return False
         return True
-
-
-def defines(program: Pregel, method: str) -> bool:
-    """Return whether the class of a program overrides a method."""
-    return getattr(type(program), method) is not getattr(Pregel, method)
