@@ -44,8 +44,6 @@ const INFOS: u8 = 2;
 const KEYS: u8 = 3;
 
 const ENTRY_BYTES: usize = 8;
-/// Pages that a batch loads together.
-const WINDOW_PAGES: usize = 64;
 /// Number of locks that ids share.
 const ID_LOCKS: usize = 64;
 /// Longest record in bytes.

@@ -12,6 +12,7 @@ use brimful_store::external::FolderLock;
 use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Folder};
 
+use crate::WINDOW_PAGES;
 use crate::by_range::{Asked, by_range, question_len};
 use crate::error::{Error, Result};
 use crate::fields::u64_at;
@@ -19,8 +20,6 @@ use crate::folder::{CollectionFolder, Kind, open_pages};
 use crate::hash_pages::{mix, unmix};
 use crate::options::Options;
 use crate::partition_log::PartitionLog;
-
-const WINDOW_PAGES: usize = 64;
 
 /// A Bloom filter of 64-bit keys, larger than memory.
 #[derive(Debug)]

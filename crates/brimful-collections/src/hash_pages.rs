@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use brimful_store::durable::{PageFile, PageId, Scanner, Writing};
+use brimful_store::splitmix::{GOLDEN, splitmix64};
 use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Job, Result as StoreResult};
 
+use crate::WINDOW_PAGES;
 use crate::bucket::{Entries, HEADER_BYTES, Merged};
 use crate::by_range::Asked;
 use crate::error::{Error, Result};
@@ -19,15 +21,10 @@ use crate::fields::put;
 
 /// The limit of 2^48 buckets stays well below the 2^60 page numbers of an address space.
 const MAX_BITS: u32 = 48;
-/// Pages that a batch loads together.
-const WINDOW_PAGES: usize = 64;
 
 /// Mixes a key; [`unmix`] undoes it.
 pub(crate) fn mix(key: u64) -> u64 {
-    let z = key.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
+    splitmix64(key)
 }
 
 /// The inverse of [`mix`].
@@ -44,7 +41,7 @@ pub(crate) fn unmix(mixed: u64) -> u64 {
     };
     let z = undo(mixed, 31).wrapping_mul(0x3196_42B2_D24D_8EC3);
     let z = undo(z, 27).wrapping_mul(0x96DE_1B17_3F11_9089);
-    undo(z, 30).wrapping_sub(0x9E37_79B9_7F4A_7C15)
+    undo(z, 30).wrapping_sub(GOLDEN)
 }
 
 /// The number of buckets.

@@ -46,3 +46,6 @@ pub use options::Options;
 pub use order::{Ids, Order};
 pub use record_box::RecordBox;
 pub use spilling_map::SpillingMap;
+
+/// Pages that a batch loads together.
+const WINDOW_PAGES: usize = 64;

@@ -16,6 +16,7 @@ use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Folder};
 use rayon::prelude::*;
 
+use crate::WINDOW_PAGES;
 use crate::error::{Error, Result};
 use crate::fields::u64_at;
 use crate::folder::{CollectionFolder, Kind, open_pages};
@@ -23,8 +24,6 @@ use crate::options::Options;
 use crate::order::MAX_IDS;
 use crate::pipeline;
 
-/// Pages that a batch loads together.
-const WINDOW_PAGES: usize = 64;
 /// The maximum number of bytes of a record: a page must hold a record, and the cache several pages.
 pub const MAX_RECORD_BYTES: usize = 16 << 20;
 

@@ -3,15 +3,8 @@
 //! Invariant: only integer arithmetic and `libm`, so that numbers are the same on every platform.
 //! Nothing here may change, because every generated graph would change.
 
-/// 2^64 divided by the golden ratio.
-pub(crate) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-pub(crate) fn mix(z: u64) -> u64 {
-    let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ z >> 31
-}
+pub use brimful_store::splitmix::splitmix64;
+use brimful_store::splitmix::{GOLDEN, mix};
 
 /// A bijection of `bits`-bit numbers, which moves hubs away from the low ids.
 pub(crate) fn permute(x: u64, bits: u32) -> u64 {
@@ -70,11 +63,6 @@ impl Random {
     }
 }
 
-/// A hash of `x`: the first number of SplitMix64 from the state `x`.
-pub fn splitmix64(x: u64) -> u64 {
-    Random(x).next()
-}
-
 /// Extends `set` to `count` distinct numbers, ascending, by drawing further numbers.
 ///
 /// The caller ensures that `draw` yields enough distinct numbers, about twice as many as needed.
@@ -106,13 +94,6 @@ pub(crate) fn choose(random: &mut Random, set: &mut Vec<u64>, count: u64, bound:
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn splitmix64_is_the_published_one() {
-        // The first two outputs of the reference implementation from the states 0 and 1234567.
-        assert_eq!(splitmix64(0), 0xE220_A839_7B1D_CDAF);
-        assert_eq!(splitmix64(1_234_567), 6_457_827_717_110_365_317);
-    }
 
     #[test]
     fn choices_are_distinct_ascending_and_complete() {

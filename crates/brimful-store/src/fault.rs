@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 
 use crate::device::{Device, Folder};
+use crate::splitmix::{GOLDEN, mix};
 
 use image::{Inode, NameChange, Names};
 pub use mortal::{MortalFolder, child, is_killed, kills};
@@ -69,13 +70,13 @@ impl State {
         let mut random = self.random;
         let mut names = self.durable.clone();
         if self.plan.torn {
-            let kept = mix(&mut random) as usize % (self.changes.len() + 1);
+            let kept = next(&mut random) as usize % (self.changes.len() + 1);
             self.changes.iter().take(kept).for_each(|change| change.apply(&mut names));
         }
         let mut survivors = BTreeMap::new();
         for (name, inode) in names {
             let torn = self.plan.torn;
-            let bytes = self.inode(inode).survivor(|| torn && mix(&mut random).is_multiple_of(2));
+            let bytes = self.inode(inode).survivor(|| torn && next(&mut random).is_multiple_of(2));
             survivors.insert(name, bytes);
         }
         self.random = random;
@@ -103,7 +104,7 @@ impl State {
     fn transfer(&mut self, wanted: usize) -> usize {
         match self.plan.max_bytes {
             Some(most) if self.plan.varying => {
-                wanted.min(1 + mix(&mut self.random) as usize % most)
+                wanted.min(1 + next(&mut self.random) as usize % most)
             }
             Some(most) => wanted.min(most),
             None => wanted,
@@ -134,12 +135,10 @@ impl State {
     }
 }
 
-/// SplitMix64: the next number of the sequence at `state`.
-fn mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
+/// The next number of SplitMix64 after `state`.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(GOLDEN);
+    mix(*state)
 }
 
 /// A folder in memory, whose failures a [`FaultPlan`] sets. Clones share the folder.

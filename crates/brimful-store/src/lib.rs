@@ -19,6 +19,7 @@
 //!   all resources of a long call.
 //! - [`huge`]: large arrays on huge pages.
 //! - [`in_order`]: parallel work whose effects keep one order.
+//! - [`splitmix`]: a hash of integers; [`varint`]: integers in as many bytes as they need.
 //! - [`wording`]: counted nouns in messages.
 
 pub mod array;
@@ -44,7 +45,9 @@ pub mod scratch;
 pub mod sealed;
 pub mod sequence;
 pub mod sorter;
+pub mod splitmix;
 pub mod traffic;
+pub mod varint;
 pub mod whole;
 pub mod wording;
 

@@ -12,9 +12,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
+use brimful_store::varint::write_varint;
 use brimful_store::{Budget, Job, Resources, memory};
 use brimful_vertices::bulk::BATCH_RECORDS;
-use brimful_vertices::field::write_varint;
 use brimful_vertices::{PartitionOptions, RecordStore, Result, Schemes};
 
 const RECORD_BYTES: usize = 500;

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use brimful_store::{Budget, Reservation};
 
 use crate::error::{Error, Result};
-use crate::field::{read_varint, take, write_varint};
+use crate::field::take;
+use brimful_store::varint::{read_varint, write_varint};
 
 /// The usual size of a block.
 const BLOCK_BYTES: usize = 1 << 20;

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use serde::{Deserialize, Serialize};
 
-use crate::field::Field;
+use crate::field::{Field, read_ordered, write_ordered};
 
 /// An id of a vertex. Its bytes as a [`Field`] are the key of its record.
 ///
@@ -42,54 +42,17 @@ macro_rules! numbers {
             }
             #[inline]
             fn write_key(&self, out: &mut Vec<u8>) {
-                write_ascending((*self).into(), out);
+                write_ordered((*self).into(), out);
             }
             #[inline]
             fn read_key(input: &mut &[u8]) -> Option<Self> {
-                read_ascending(input)?.try_into().ok()
+                read_ordered(input)?.try_into().ok()
             }
         }
     )+};
 }
 
 numbers! { u32 u64 }
-
-/// Appends `number` in bytes that sort as numbers do: 7 bits a byte, the highest first. The first
-/// byte begins with as many ones as bytes follow it.
-#[inline]
-fn write_ascending(number: u64, out: &mut Vec<u8>) {
-    let bits = 64 - number.leading_zeros();
-    if bits > 56 {
-        out.push(u8::MAX);
-        out.extend_from_slice(&number.to_be_bytes());
-        return;
-    }
-    let more = bits.max(1).div_ceil(7) - 1;
-    let ones = !(0xFF_u64 >> more) & 0xFF;
-    let whole = (ones << 56) | (number << (56 - 8 * more));
-    let len = out.len();
-    out.extend_from_slice(&whole.to_be_bytes());
-    out.truncate(len + 1 + more as usize);
-}
-
-/// Reads a number of [`write_ascending`]; `None` if it is truncated, or longer than necessary.
-#[inline]
-fn read_ascending(input: &mut &[u8]) -> Option<u64> {
-    let more = input.first()?.leading_ones() as usize;
-    let (bytes, rest) = input.split_at_checked(1 + more)?;
-    let mut whole = [0; 8];
-    let number = if more == 8 {
-        whole.copy_from_slice(&bytes[1..]);
-        u64::from_be_bytes(whole)
-    } else {
-        whole[..=more].copy_from_slice(bytes);
-        let shifted = u64::from_be_bytes(whole) & (u64::MAX >> more);
-        shifted >> (56 - 8 * more)
-    };
-    let is_shortest = more == 0 || number >> (7 * more) != 0;
-    *input = rest;
-    is_shortest.then_some(number)
-}
 
 impl Id for i64 {}
 impl Id for String {}

@@ -531,7 +531,7 @@ mod tests {
         let keys: Vec<Vec<u8>> = (0..80_000_u64)
             .map(|id| {
                 let mut key = Vec::new();
-                crate::field::write_varint(id, &mut key);
+                brimful_store::varint::write_varint(id, &mut key);
                 key
             })
             .collect();

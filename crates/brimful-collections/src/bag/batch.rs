@@ -8,7 +8,8 @@ use brimful_store::wording::counted;
 use rayon::prelude::*;
 
 use super::layout::{self, RecordPosition, SlotPage};
-use super::{Change, DATA, ENTRY_BYTES, INDEX, RecordBag, WINDOW_PAGES};
+use super::{Change, DATA, ENTRY_BYTES, INDEX, RecordBag};
+use crate::WINDOW_PAGES;
 use crate::error::{Error, Result};
 use crate::fields::{put, u64_at};
 use crate::order::{Ids, MAX_IDS, Order};

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use brimful_store::durable::{PageId, Writing};
 
 use super::layout::{self, RecordPosition, SPAN_HEADER, SlotPage, SpanHead};
-use super::{Change, DATA, RecordBag, WINDOW_PAGES};
+use super::{Change, DATA, RecordBag};
+use crate::WINDOW_PAGES;
 use crate::error::{Error, Result};
 
 impl RecordBag {

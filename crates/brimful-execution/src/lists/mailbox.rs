@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use brimful_store::Budget;
-use brimful_vertices::field::{read_varint, take, write_varint};
+use brimful_store::varint::{read_varint, write_varint};
+use brimful_vertices::field::take;
 use brimful_vertices::{Field, Growth, Id};
 
 use crate::error::{Error, Failure, Result, catch};

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use brimful_store::checksum;
-use brimful_vertices::field::read_varint;
+use brimful_store::varint::read_varint;
 use hashbrown::HashTable;
 
 use crate::error::Result;

@@ -5,7 +5,7 @@
 
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::Result;
-use crate::random::{GOLDEN, splitmix64};
+use brimful_store::splitmix::{GOLDEN, splitmix64};
 
 /// The origin of edge weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

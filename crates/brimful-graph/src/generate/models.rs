@@ -2,7 +2,9 @@
 //!
 //! Invariant: a draw depends only on the generator's numbers for one vertex, edge or part.
 
-use crate::random::{Random, choose, fill_distinct, mix};
+use brimful_store::splitmix::mix;
+
+use crate::random::{Random, choose, fill_distinct};
 
 /// A mesh joins every vertex to fewer earlier vertices than this.
 const MESH_DEGREE: u64 = 80;

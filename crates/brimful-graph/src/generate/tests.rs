@@ -2,7 +2,7 @@
 //! parts.
 
 use super::*;
-use crate::random::mix;
+use brimful_store::splitmix::mix;
 
 fn edges(kind: Kind) -> Vec<(u64, u64)> {
     let generator = Generator::new(kind, 0).unwrap();

@@ -3,7 +3,7 @@
 //! The external id of a string is its *rank*, the number of smaller strings in the graph. After the
 //! first pass, an import uses ranks only, and data that is sorted by external id is sorted by
 //! bytes. `interner` maps strings to local numbers during reading, and `runs` merges these into
-//! ranks. `file` stores the strings by rank. `varint`: numbers of variable length.
+//! ranks. `file` stores the strings by rank.
 
 mod batch;
 mod file;
@@ -11,7 +11,6 @@ mod interner;
 mod runs;
 #[cfg(test)]
 mod tests;
-mod varint;
 
 pub use batch::{LONGEST_NAME, NameBatch};
 pub use file::NameSizes;

@@ -4,7 +4,8 @@
 //! and dictionaries of them; every state of Pregel is a list. Invariant: reading returns an equal
 //! object of the same types. JSON writes all other objects.
 
-use brimful::vertices::field::{read_varint, take, write_varint};
+use brimful::store::varint::{read_varint, write_varint};
+use brimful::vertices::field::take;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -8,7 +8,9 @@
 //!
 //! Invariant: a list is as long as its bytes justify, by a factor of 64 at most.
 
-use super::{Field, read_successive, read_varint, take, write_successive, write_varint};
+use brimful_store::varint::{read_varint, write_varint};
+
+use super::{Field, read_successive, take, write_successive};
 
 /// The kinds of lists of integers.
 const SUCCESSIVE: u8 = 0;

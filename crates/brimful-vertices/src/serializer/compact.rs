@@ -9,9 +9,10 @@
 use brimful_store::wording::counted;
 
 use super::{Arrays, Serializer, after_either_mark, at_end, broken, check_order, field};
-use crate::field::{Field, read_varint, write_varint};
+use crate::field::Field;
 use crate::id::Id;
 use crate::vertex::{Edges, Vertex, VertexParts};
+use brimful_store::varint::{read_varint, write_varint};
 
 const MARK: u8 = 0xC3;
 const PARALLEL: u8 = 0xC4;

@@ -9,8 +9,9 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::{Serializer, after_mark, broken};
-use crate::field::{read_varint, take, write_varint};
+use crate::field::take;
 use crate::vertex::Stored;
+use brimful_store::varint::{read_varint, write_varint};
 
 const MARK: u8 = 0xCE;
 const PLAIN: u8 = 0;

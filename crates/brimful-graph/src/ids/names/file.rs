@@ -9,11 +9,11 @@
 use std::sync::Arc;
 
 use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
+use brimful_store::varint::{read_varint, write_varint};
 use brimful_store::wording::counted;
 use brimful_store::{Folder, Job, Traffic};
 
 use super::batch::{LONGEST_NAME, place};
-use super::varint;
 use crate::error::Result;
 
 /// The name of the file.
@@ -69,8 +69,8 @@ impl NameWriter {
             self.ends.push(self.separators.len());
             shared = 0;
         }
-        varint::write(shared as u64, &mut self.block);
-        varint::write((name.len() - shared) as u64, &mut self.block);
+        write_varint(shared as u64, &mut self.block);
+        write_varint((name.len() - shared) as u64, &mut self.block);
         self.block.extend_from_slice(&name[shared..]);
         self.last.clear();
         self.last.extend_from_slice(name);
@@ -104,7 +104,7 @@ impl NameWriter {
             self.block.clear();
             self.block.extend_from_slice(&self.longest.to_le_bytes());
             for &end in ends {
-                varint::write((end - start) as u64, &mut self.block);
+                write_varint((end - start) as u64, &mut self.block);
                 self.block.extend_from_slice(&self.separators[start..end]);
                 start = end;
             }
@@ -225,17 +225,17 @@ impl NameFile {
             return Err(broken("its part of the index is not the next one").into());
         }
         self.longest = u32_at(bytes, 0);
-        let mut at = 4;
+        let mut rest = &bytes[4..];
         for _ in 0..count {
-            let len = varint::read(bytes, &mut at).filter(|len| *len <= SEPARATOR_BYTES as u64);
-            let separator = len.and_then(|len| bytes.get(at..at + len as usize));
-            let separator =
-                separator.ok_or_else(|| self.file.corrupt(block, "the index is cut off"))?;
-            at += separator.len();
+            let len = read_varint(&mut rest).filter(|len| *len <= SEPARATOR_BYTES as u64);
+            let split = len.and_then(|len| rest.split_at_checked(len as usize));
+            let (separator, after) =
+                split.ok_or_else(|| self.file.corrupt(block, "the index is cut off"))?;
+            rest = after;
             self.separators.extend_from_slice(separator);
             self.ends.push(self.separators.len());
         }
-        if at != bytes.len() || self.longest as usize > LONGEST_NAME {
+        if !rest.is_empty() || self.longest as usize > LONGEST_NAME {
             return Err(self.file.corrupt(block, "the index does not fill its block").into());
         }
         Ok(())
@@ -378,23 +378,22 @@ fn decode(bytes: &[u8], first: u64, count: usize) -> Option<NameBlock> {
     // A name takes at least two bytes, which bounds the request of a damaged count.
     let mut ends: Vec<u32> = Vec::with_capacity(count.min(bytes.len() / 2));
     let mut text: Vec<u8> = Vec::with_capacity(2 * bytes.len());
-    let mut at = 0;
-    let (mut start, mut length) = (0, 0);
+    let (mut left, mut start, mut length) = (bytes, 0, 0);
     for _ in 0..count {
-        let shared = varint::read(bytes, &mut at)? as usize;
-        let rest = usize::try_from(varint::read(bytes, &mut at)?).ok()?;
-        let rest = bytes.get(at..at.checked_add(rest)?)?;
+        let shared = usize::try_from(read_varint(&mut left)?).ok()?;
+        let rest = usize::try_from(read_varint(&mut left)?).ok()?;
+        let (rest, after) = left.split_at_checked(rest)?;
         if shared > length || shared + rest.len() > LONGEST_NAME || text.len() >= UNPACKED_BYTES {
             return None;
         }
-        at += rest.len();
+        left = after;
         let next = text.len();
         text.extend_from_within(start..start + shared);
         text.extend_from_slice(rest);
         (start, length) = (next, text.len() - next);
         ends.push(u32::try_from(text.len()).ok()?);
     }
-    let text = String::from_utf8(text).ok().filter(|_| at == bytes.len())?;
+    let text = String::from_utf8(text).ok().filter(|_| left.is_empty())?;
     Some(NameBlock { first, text, ends })
 }
 

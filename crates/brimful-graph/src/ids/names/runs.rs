@@ -9,10 +9,10 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
+use brimful_store::varint::write_varint;
 use brimful_store::{Error as StoreError, Folder, Job, Resources, StoreFile};
 use bytemuck::{Pod, Zeroable};
 
-use super::varint;
 use crate::error::{Error, Result};
 
 /// Bytes written or read at once; the reader or writer of one run uses less if there are many runs.
@@ -54,8 +54,8 @@ impl RunWriter {
     pub(super) fn push(&mut self, name: &[u8], local: u32) -> Result<()> {
         let shared = self.last.iter().zip(name).take_while(|(a, b)| a == b).count();
         let rest = &name[shared..];
-        varint::write(shared as u64, &mut self.pending);
-        varint::write(rest.len() as u64, &mut self.pending);
+        write_varint(shared as u64, &mut self.pending);
+        write_varint(rest.len() as u64, &mut self.pending);
         self.pending.extend_from_slice(&local.to_le_bytes());
         self.pending.extend_from_slice(rest);
         self.last.truncate(shared);

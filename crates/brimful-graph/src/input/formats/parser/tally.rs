@@ -1,5 +1,6 @@
 //! The counts of a file, and a checksum that shows whether a list has every edge at both ends.
 
+use brimful_store::splitmix::splitmix64;
 use serde::{Deserialize, Serialize};
 
 /// The counts of one file, to be compared with its header.
@@ -25,7 +26,9 @@ impl Tally {
             return;
         }
         let (low, high) = (source.min(target), source.max(target));
-        let mixed = mix(mix(mix(low).wrapping_add(high)).wrapping_add(weight.to_bits()));
+        let mixed = splitmix64(
+            splitmix64(splitmix64(low).wrapping_add(high)).wrapping_add(weight.to_bits()),
+        );
         let side = if source < target { &mut self.up } else { &mut self.down };
         *side = (side.0 + 1, side.1.wrapping_add(mixed));
     }
@@ -38,12 +41,4 @@ impl Tally {
         self.loops += other.loops;
         (self.up, self.down) = (add(self.up, other.up), add(self.down, other.down));
     }
-}
-
-/// The finalizer of splitmix64 (Steele, Lea, Flood, 2014).
-fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
