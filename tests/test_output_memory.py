@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from brimful.io.output import write_table
 from cgroup import hard_limit
-from command import BUDGET, brimful, succeed
+from command import BUDGET, brimful, smallest, succeed
 
 MIB = 1 << 20
 
@@ -136,3 +137,27 @@ def test_long_names_fit_60_mib_or_are_refused_at_once(
     assert named is not None, outcome.err
     with hard_limit(int(named[1]) * MIB) as enter:
         succeed(*words, *parquet, "--budget", f"{named[1]}M", before=enter)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "arrow"])
+def test_long_columns_of_edges_keep_to_the_budget(tmp_path: Path, suffix: str) -> None:
+    rows = 20_000
+    # A few bytes of a Parquet file repeat the text, which takes 400 MB in all.
+    texts = pa.array(["long" * 5_000]).take(pa.array([0] * rows))
+    ends = {"source": range(rows), "target": [row * 7 % rows for row in range(rows)]}
+    table = pa.table({name: list(ids) for name, ids in ends.items()} | {"text": texts})
+    path, graph, out = (tmp_path / f"e.{kind}" for kind in (suffix, "brimful", "out.parquet"))
+    write_table(lambda: table, str(path), overwrite=False)
+    words = ["import", path, graph, "--edge-columns", "text", "--quiet"]
+    for mib in (328, 1000):
+        with hard_limit(mib * MIB) as enter:
+            outcome = brimful(*words, "--budget", f"{mib}M", before=enter)
+        assert outcome.code in ((0, BUDGET) if mib == 1000 else (BUDGET,)), outcome.err
+    if not graph.exists():
+        succeed(*words)
+    words = ["export", graph, out, "--columns", "text"]
+    within(int(smallest(*words).removesuffix("M")), *words)
+    groups = pq.ParquetFile(out).metadata
+    largest = max(groups.row_group(at).num_rows for at in range(groups.num_row_groups))
+    assert largest * 20_000 <= 20 * MIB
+    assert pq.read_table(out, columns=["text"]).num_rows == rows

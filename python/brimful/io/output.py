@@ -6,6 +6,7 @@ Bytes go to a hidden name in the same folder, are synced and renamed. A failure 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from brimful.io.formats import (
 from brimful.io.regular import folder_around, is_special
 from brimful.io.remote import refuse_remote_output
 from brimful.options.checks import flag
+from brimful.tables.arrow import parts_of
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
 if TYPE_CHECKING:
@@ -34,9 +36,11 @@ if TYPE_CHECKING:
 #: A function that adds columns of edges, given by name, to the rows of an export of a graph.
 WithColumns = Callable[["_native.Graph", Sequence[str], object], object]
 
-#: A group of rows ends with the batch that brings it to this many rows or bytes.
+#: A group of rows ends with the part of a batch that brings it to this many rows or bytes.
 _GROUP_ROWS = 1 << 18
 _GROUP_BYTES = 8 << 20
+#: Bytes of a part.
+_PART_BYTES = 2 << 20
 
 
 @dataclass(frozen=True)
@@ -278,7 +282,7 @@ def _grouped(batches: Iterator[Any]) -> Iterator[list[Any]]:
     """Yield lists of batches that make a row group each: few rows, and few bytes of ids."""
     group: list[Any] = []
     rows = size = 0
-    for batch in batches:
+    for batch in itertools.chain.from_iterable(map(_parts, batches)):
         group.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
@@ -287,6 +291,15 @@ def _grouped(batches: Iterator[Any]) -> Iterator[list[Any]]:
             group, rows, size = [], 0, 0
     if group:
         yield group
+
+
+def _parts(batch: Any) -> Iterator[Any]:
+    """Yield a batch, in parts of few bytes if it is larger than a group and its rows are alike."""
+    if batch.nbytes <= _GROUP_BYTES:
+        # Parts need `pyarrow.compute`, which takes 8 MiB.
+        return iter([batch])
+    parts = -(-batch.nbytes // _PART_BYTES)
+    return parts_of(batch, -(-batch.num_rows // parts))
 
 
 def native_batches(source: Any) -> Iterator[Any]:

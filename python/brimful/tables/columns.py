@@ -125,8 +125,10 @@ def column_batches(
     with _opened(graph, table) as file:
         whole = _schema_of_file(file)
         schema = pa.schema([whole.field(name) for name in names])
-        for batch in file.iter_batches(_BATCH_ROWS, columns=list(names), use_threads=False):
-            yield batch.select(list(names)).cast(schema)
+        # One group after the other: a batch of several may have too many bytes.
+        for group in range(file.num_row_groups):
+            for batch in file.iter_batches(_BATCH_ROWS, [group], list(names), use_threads=False):
+                yield batch.select(list(names)).cast(schema)
 
 
 def _schema_of_file(file: Any) -> pyarrow.Schema:

@@ -16,7 +16,7 @@ from brimful.io.formats import input_format
 from brimful.io.output import native_batches, write_parquet, writing_to
 from brimful.io.remote import is_remote
 from brimful.resources import Resources
-from brimful.tables.arrow import ipc_rows, ipc_schema
+from brimful.tables.arrow import batch_bytes, ipc_rows, ipc_schema
 from brimful.tables.columns import (
     EDGES,
     VERTICES,
@@ -37,6 +37,7 @@ from brimful.tables.joining import (
     kept_types,
     rows_of,
 )
+from brimful.tables.result_files import ParquetResult, beyond_usual
 from brimful.tables.text_rows import TextRows, refuse_twice, sql_name, sql_path
 from brimful.wording import counted, did_you_mean, shortened
 
@@ -49,7 +50,8 @@ if TYPE_CHECKING:
 ENDS = ("source", "target", "weight")
 #: Formats of files that are read a second time for their columns.
 _FORMATS = ("parquet", "arrow", "csv", "tsv", "graphml", "gexf")
-_BATCH_ROWS = 65_536
+#: Rows of a batch; few, because rows may be long.
+_BATCH_ROWS = 2048
 
 
 def edge_columns(graph: _native.Graph) -> pyarrow.Schema:
@@ -178,9 +180,11 @@ def add_edge_columns(
 
     name = inputs[0] if isinstance(inputs, list) else "the table"
     ends = [columns[end] for end in ENDS if columns[end] is not None]
+    beside_bytes = _largest_bytes(inputs, [*ends, *names], options)
+    memory = join_memory(resources, beside_bytes=beside_bytes)
     with (
         _native.NewTable(graph, EDGES) as new,
-        connected(join_memory(resources), resources) as connection,
+        connected(memory, resources) as connection,
     ):
         with join_errors(name):
             types, present = _view(connection, inputs, columns, names, options)
@@ -300,7 +304,6 @@ def _view(
         InputError: An input cannot be read.
     """
     import pyarrow as pa
-    import pyarrow.dataset as ds
     import pyarrow.parquet as pq
 
     used = [*names, *(columns[end] for end in ENDS if columns[end] is not None)]
@@ -324,7 +327,7 @@ def _view(
             [schemas[0].field(name) for name in dict.fromkeys(used) if name in present]
         )
         if kind == "parquet":
-            connection.register("input", ds.dataset(inputs, format=kind, schema=taken))
+            connection.register("input", _parquet_rows(inputs, taken))
         else:
             connection.register("input", ipc_rows(inputs, taken.names))
         return taken, present
@@ -351,7 +354,11 @@ def _refuse_other_type(
     is_parquet = input_format(paths[0], format_name) == "parquet"
     for path, field in itertools.product(paths[1:], types):
         before = 0
-        batches = _parquet_rows(path, field.name) if is_parquet else ipc_rows([path], [field.name])
+        batches = (
+            ParquetResult(path).batches([field.name])
+            if is_parquet
+            else ipc_rows([path], [field.name])
+        )
         for batch in batches:
             values = batch.column(0)
             for at in range(len(values)) if not _fits(values, field.type) else ():
@@ -365,11 +372,30 @@ def _refuse_other_type(
             before += len(values)
 
 
-def _parquet_rows(path: str, column: str) -> Iterator[Any]:
-    import pyarrow.parquet as pq
+def _largest_bytes(inputs: Any, columns: Sequence[str], options: Mapping[str, Any]) -> int:
+    """Return the bytes of the largest page or record batch of the inputs, beyond small ones."""
+    if not isinstance(inputs, list):
+        return 0
+    kind = input_format(inputs[0], options.get("format"))
+    if kind not in ("parquet", "arrow"):
+        return 0
+    sizes = (
+        batch_bytes(path) if kind == "arrow" else ParquetResult(path).largest_bytes(columns)
+        for path in inputs
+    )
+    return beyond_usual(max(sizes))
 
-    with pq.ParquetFile(path, pre_buffer=False) as file:
-        yield from file.iter_batches(_BATCH_ROWS, columns=[column], use_threads=False)
+
+def _parquet_rows(paths: Sequence[str], schema: pyarrow.Schema) -> pyarrow.RecordBatchReader:
+    """Return a reader of columns of Parquet files, in batches of few bytes."""
+    import pyarrow as pa
+
+    rows = (
+        batch.select(schema.names).cast(schema)
+        for path in paths
+        for batch in ParquetResult(path).batches(schema.names)
+    )
+    return pa.RecordBatchReader.from_batches(schema, rows)
 
 
 def _fits(values: Any, kind: pyarrow.DataType) -> bool:

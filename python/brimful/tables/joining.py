@@ -496,13 +496,16 @@ def plain_type(kind: pyarrow.DataType) -> pyarrow.DataType:
     return kind
 
 
-def join_memory(resources: Resources, share: float = 1.0) -> int:
+def join_memory(resources: Resources, share: float = 1.0, *, beside_bytes: int = 0) -> int:
     """Return the memory limit of DuckDB, which has a `share` of the free part of the budget.
+
+    `beside_bytes` of that part are left free.
 
     Raises:
         BudgetError: The free part is too small.
     """
     limit, taken = resources.budget_bytes(), resources.taken_bytes(LOADED_BYTES)
+    taken += beside_bytes
     memory = int((limit - taken) * share * _MANAGED)
     if memory < MIN_JOIN_BYTES:
         raise too_small(limit, taken + int(MIN_JOIN_BYTES / (share * _MANAGED)), "for a join")
