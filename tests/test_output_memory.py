@@ -161,3 +161,19 @@ def test_long_columns_of_edges_keep_to_the_budget(tmp_path: Path, suffix: str) -
     largest = max(groups.row_group(at).num_rows for at in range(groups.num_row_groups))
     assert largest * 20_000 <= 20 * MIB
     assert pq.read_table(out, columns=["text"]).num_rows == rows
+
+
+def test_a_record_batch_of_a_table_to_join_counts_against_the_budget(tmp_path: Path) -> None:
+    graph, table = tmp_path / "g.brimful", tmp_path / "t.arrow"
+    succeed("generate", "chain", graph, "--vertices", 20_000, "--quiet")
+    texts = pa.array(["long" * 5_000]).take(pa.array([0] * 20_000))
+    rows = pa.table({"vertex": list(range(20_000)), "text": texts})
+    with pa.ipc.new_file(table, rows.schema) as writer:
+        writer.write_table(rows)
+    for words in (["columns", graph, table], ["run", "degrees", graph, "--join", table]):
+        if words[0] == "run":
+            words += ["-o", tmp_path / "out.parquet"]
+        with hard_limit(500 * MIB) as enter:
+            outcome = brimful(*words, "--budget", "500M", "--quiet", before=enter)
+        assert outcome.code == BUDGET, outcome.err
+        assert "smallest that works" in outcome.err

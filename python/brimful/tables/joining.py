@@ -21,7 +21,7 @@ from brimful.io.output import write_table
 from brimful.io.regular import refuse_special
 from brimful.memory import too_small
 from brimful.options.checks import text
-from brimful.tables.arrow import ipc_rows, load_pandas
+from brimful.tables.arrow import batch_bytes, ipc_rows, load_pandas
 from brimful.tables.connection import Connection
 from brimful.tables.convert_out import require, require_installed
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
@@ -162,7 +162,8 @@ class Join:
         """
         import pyarrow as pa
 
-        memory = join_memory(resources)
+        beside_bytes = batch_bytes(self.name) if self._is_arrow() else 0
+        memory = join_memory(resources, beside_bytes=beside_bytes)
         rows = pa.RecordBatchReader.from_stream(result)
         vertex, *own = rows.schema.names
         with self._connected(memory, resources) as connection:
@@ -274,6 +275,11 @@ class Join:
                     self._view(connection)
             yield connection
 
+    def _is_arrow(self) -> bool:
+        """Return whether the table is an Arrow file, whose record batches are read whole."""
+        is_file = isinstance(self._table, (str, os.PathLike))
+        return is_file and self.name.lower().endswith(".arrow")
+
     def _view(self, connection: Connection) -> None:
         """Make the view `added` of a file."""
         suffix = os.path.splitext(self.name.lower())[1]
@@ -284,7 +290,7 @@ class Join:
             self._types = nodes.schema
             connection.register("added", nodes)
             return
-        if suffix == ".arrow":
+        if self._is_arrow():
             rows = ipc_rows([self.name])
             self._types = rows.schema
             connection.register("added", rows)
