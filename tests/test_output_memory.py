@@ -139,7 +139,10 @@ def test_long_names_fit_60_mib_or_are_refused_at_once(
         succeed(*words, *parquet, "--budget", f"{named[1]}M", before=enter)
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "arrow"])
+@pytest.mark.parametrize(
+    "suffix",
+    ["parquet", *(pytest.param(suffix, marks=pytest.mark.nightly) for suffix in ("csv", "arrow"))],
+)
 def test_long_columns_of_edges_keep_to_the_budget(tmp_path: Path, suffix: str) -> None:
     rows = 20_000
     # A few bytes of a Parquet file repeat the text, which takes 400 MB in all.
@@ -177,3 +180,17 @@ def test_a_record_batch_of_a_table_to_join_counts_against_the_budget(tmp_path: P
             outcome = brimful(*words, "--budget", "500M", "--quiet", before=enter)
         assert outcome.code == BUDGET, outcome.err
         assert "smallest that works" in outcome.err
+
+
+def test_long_columns_of_vertices_are_written_in_little_memory(tmp_path: Path) -> None:
+    graph, table = tmp_path / "g.brimful", tmp_path / "t.parquet"
+    succeed("generate", "chain", graph, "--vertices", 20_000, "--quiet")
+    texts = pa.array(["long" * 5_000]).take(pa.array([0] * 20_000))
+    rows = pa.table({"vertex": list(range(20_000)), "text": texts})
+    write_table(lambda: rows, str(table), overwrite=False)
+    succeed("columns", graph, table, "--quiet")
+    for suffix in ("parquet", "csv", "arrow"):
+        words = ["columns", graph, "-o", tmp_path / f"out.{suffix}", "--quiet"]
+        least = smallest(*words)
+        with hard_limit(int(least.removesuffix("M")) * MIB) as enter:
+            succeed(*words, "--budget", least, before=enter)

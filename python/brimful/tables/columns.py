@@ -30,7 +30,8 @@ VERTICES = "vertices"
 EDGES = "edges"
 #: Options of the Parquet writer of columns; pages get checksums.
 WRITTEN: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
-_BATCH_ROWS = 65_536
+#: Batches in which a group of rows is read.
+_BATCHES_OF_GROUP = 8
 #: A Parquet file ends with the length of its footer and a magic word, of 4 bytes each.
 _END_BYTES = 8
 
@@ -125,9 +126,10 @@ def column_batches(
     with _opened(graph, table) as file:
         whole = _schema_of_file(file)
         schema = pa.schema([whole.field(name) for name in names])
-        # One group after the other: a batch of several may have too many bytes.
+        # A group of rows has few bytes, of which a batch has a part.
         for group in range(file.num_row_groups):
-            for batch in file.iter_batches(_BATCH_ROWS, [group], list(names), use_threads=False):
+            rows = -(-file.metadata.row_group(group).num_rows // _BATCHES_OF_GROUP)
+            for batch in file.iter_batches(rows, [group], list(names), use_threads=False):
                 yield batch.select(list(names)).cast(schema)
 
 
