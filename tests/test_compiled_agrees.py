@@ -133,6 +133,9 @@ class ReciprocalFlow(ReciprocalSum):
 
 
 #: Paths that end, a circle, and vertices without edges.
+#: Code for weighted edges is compiled for itself, which takes seconds.
+WEIGHTED = [False, pytest.param(True, marks=pytest.mark.nightly)]
+
 GRAPHS: dict[str, tuple[list[int], list[int]]] = {
     "path": ([1, 2, 3], [2, 3, 4]),
     "star": ([1, 1, 1], [2, 3, 4]),
@@ -162,7 +165,7 @@ def check(graph: bf.Graph, program: Any, **options: Any) -> bf.Result:
 
 
 @pytest.mark.parametrize("vertices", [None, 7])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", WEIGHTED)
 @pytest.mark.parametrize("shape", GRAPHS)
 @pytest.mark.parametrize("program", [Sums, Sends, SendsToAll, Stays, Least])
 def test_supersteps_are_those_in_which_a_vertex_computes(
@@ -191,9 +194,9 @@ def test_a_superstep_in_which_no_vertex_computes_is_not_counted() -> None:
     ("program", "weighted"),
     [
         (Reciprocal, False),
-        (Reciprocal, True),
+        pytest.param(Reciprocal, True, marks=pytest.mark.nightly),
         (ReciprocalSum, False),
-        (ReciprocalFlow, False),
+        pytest.param(ReciprocalFlow, False, marks=pytest.mark.nightly),
         (ReciprocalFlow, True),
     ],
 )
@@ -202,7 +205,7 @@ def test_vertices_without_edges_compute_no_message(program: Any, weighted: bool)
         check(graph, program(), weighted=weighted)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", WEIGHTED)
 @pytest.mark.parametrize("program", [Reciprocal, ReciprocalSum])
 def test_a_message_that_has_an_edge_fails_alike(program: Any, weighted: bool) -> None:
     class Fails(program):  # type: ignore[misc]

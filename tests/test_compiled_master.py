@@ -267,8 +267,15 @@ class LastSum(Last):
         return left + right
 
 
-@pytest.mark.parametrize("kind", [Last, LastSum])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("weighted", "kind"),
+    [
+        (False, Last),
+        (True, LastSum),
+        pytest.param(True, Last, marks=pytest.mark.nightly),
+        pytest.param(False, LastSum, marks=pytest.mark.nightly),
+    ],
+)
 def test_the_master_is_not_asked_for_a_superstep_without_computing_vertices(
     kind: type[Last], weighted: bool
 ) -> None:
