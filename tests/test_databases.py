@@ -152,6 +152,19 @@ def count(url: str) -> int:
         return store.count()
 
 
+def test_orientdb_removes_the_records_of_a_partition_in_parts(
+    orient: servers.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One statement for a million documents took longer than the limit of an answer."""
+    monkeypatch.setattr("brimful.stores.orientdb._REMOVED_AT_ONCE", 100)
+    with opened_partition(orient_url(orient)) as store:
+        for records in (0, 100, 250):
+            store.load([(b"%d" % number, b"r") for number in range(records)])
+            assert store.count() == records
+            store.clear()
+            assert store.count() == 0
+
+
 @pytest.fixture
 def chain(tmp_path: Path) -> Path:
     """A graph of 41 vertices in a row."""

@@ -18,6 +18,8 @@ from brimful.stores.orient import FORM, DuplicateError, Orient
 
 #: Documents that a scan reads at once.
 _PAGE = 512
+#: Documents that one statement removes, so few that the server answers in time.
+_REMOVED_AT_ONCE = 10_000
 #: Bytes of the longest key that is indexed itself; longer ones are indexed by checksum.
 _LONGEST = 1000
 
@@ -143,11 +145,14 @@ class OrientStore(Store):
 
     def clear(self) -> None:
         """Remove all records of the partition."""
-        self._server.query(
-            f"DELETE FROM {self._class} WHERE k >= :first AND k < :end",
-            first=self._prefix,
-            end=self._end,
-        )
+        removed = _REMOVED_AT_ONCE
+        while removed == _REMOVED_AT_ONCE:
+            rows = self._server.query(
+                f"DELETE FROM {self._class} WHERE k >= :first AND k < :end LIMIT {removed}",
+                first=self._prefix,
+                end=self._end,
+            )
+            removed = int(rows[0]["count"])
 
     def close(self) -> None:
         """Close the connection."""
