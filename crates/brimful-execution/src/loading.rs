@@ -22,6 +22,9 @@ use crate::program::{VertexOf, VertexProgram};
 /// Maximum and minimum bytes of gathered vertices.
 const MAX_GATHERED: u64 = 64 << 20;
 pub(crate) const MIN_GATHERED: u64 = 1 << 20;
+/// Bytes of gathered vertices for one worker and stores without batches, which take them while they
+/// are in the processor's cache. The C library keeps so little freed memory for the next vertices.
+const GATHERED_ALONE: u64 = 64 << 10;
 
 /// Bytes of gathered vertices if `free` bytes are free; half of them for growing lists.
 pub(crate) fn gathered_bytes(free: u64) -> u64 {
@@ -71,8 +74,10 @@ pub struct Loading<'r, P: VertexProgram, S> {
     pub(crate) partitioner: Partitioner<P::Id>,
     pub(crate) resources: &'r Resources,
     parts: Vec<Mutex<LoadingPartition<P, S>>>,
+    #[expect(dead_code, reason = "holds the memory of the gathered vertices")]
     memory: Reservation,
     gathered_bytes: u64,
+    most_gathered: u64,
     duplicates: u64,
     pub(crate) prior: PriorRun,
     pub(crate) due: Option<DueVertices>,
@@ -114,6 +119,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     ) -> Result<Self> {
         let bytes = gathered_bytes(resources.budget.free());
         let memory = resources.budget.reserve(bytes, "to load vertices")?;
+        let is_alone =
+            resources.workers() == 1 && stores.iter().all(|store| store.lookahead() == 0);
         let part = |store| Mutex::new(LoadingPartition { store, gathered: Vec::new(), edges: 0 });
         Ok(Self {
             program,
@@ -122,6 +129,11 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             parts: stores.into_iter().map(part).collect(),
             memory,
             gathered_bytes: 0,
+            most_gathered: match is_alone {
+                true => GATHERED_ALONE,
+                // A growing list has up to double the capacity.
+                false => bytes / 2,
+            },
             duplicates: 0,
             prior: PriorRun::default(),
             due: None,
@@ -167,8 +179,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
         part.edges += vertex.edges().len() as u64 + 1;
         part.gathered.push(vertex);
-        // A growing list has up to double the capacity.
-        if self.gathered_bytes > self.memory.bytes() / 2 {
+        if self.gathered_bytes > self.most_gathered {
             self.store()?;
         }
         Ok(())
@@ -197,9 +208,10 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             Ok::<u64, Error>(duplicates)
         };
         // A caller on a thread of the pool must not wait for the other threads.
-        let results = match rayon::current_thread_index() {
-            Some(_) => vec![store()],
-            None => self.resources.broadcast(|_| store()),
+        let is_alone = self.resources.workers() == 1 || rayon::current_thread_index().is_some();
+        let results = match is_alone {
+            true => vec![store()],
+            false => self.resources.broadcast(|_| store()),
         };
         for duplicates in results {
             self.duplicates += duplicates?;
