@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brimful as bf
-from brimful.tables import edge_columns
+from brimful.tables import columns, edge_columns
 from command import INPUT, USAGE, refuse, succeed
 
 TRADES = pa.table(
@@ -570,3 +570,21 @@ def test_a_value_of_another_type_in_a_later_file_is_named(
     )
     with pytest.raises(bf.InputError, match=says):
         bf.read(paths, edge_columns="c")
+
+
+@pytest.mark.parametrize("batches", [[], [{"kind": []}], [{"kind": []}, {"kind": ["a"] * 20}]])
+def test_groups_without_rows_are_read(batches: list[dict[str, list[str]]], tmp_path: Path) -> None:
+    schema, path = pa.schema([("kind", pa.string())]), tmp_path / "table.parquet"
+    with pq.ParquetWriter(path, schema, write_page_checksum=True) as writer:
+        for batch in batches:
+            writer.write_table(pa.table(batch, schema))
+    with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
+
+        class Native:
+            path = graph.path
+
+            def table_path(self, table: str) -> str:
+                return str(path)
+
+        read = columns.column_batches(Native(), ["kind"])  # type: ignore[arg-type]
+        assert sum(batch.num_rows for batch in read) == sum(len(one["kind"]) for one in batches)

@@ -128,7 +128,7 @@ def column_batches(
         schema = pa.schema([whole.field(name) for name in names])
         # A group of rows has few bytes, of which a batch has a part.
         for group in range(file.num_row_groups):
-            rows = -(-file.metadata.row_group(group).num_rows // _BATCHES_OF_GROUP)
+            rows = max(-(-file.metadata.row_group(group).num_rows // _BATCHES_OF_GROUP), 1)
             for batch in file.iter_batches(rows, [group], list(names), use_threads=False):
                 yield batch.select(list(names)).cast(schema)
 
