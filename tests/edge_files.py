@@ -44,7 +44,7 @@ def text_files(folder: Path) -> list[Path]:
 
 
 def signed_files(folder: Path) -> list[Path]:
-    """The same with a negative id, so that the importing process maps the edges."""
+    """The same with a negative id, so that tasks number the ids by generations."""
     (folder / "5.txt").write_text("-3 5\n")
     return text_files(folder)
 

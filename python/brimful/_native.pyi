@@ -51,6 +51,7 @@ __all__ = [
     "log_to",
     "map_edges",
     "modularity",
+    "number_ids",
     "object_name",
     "parse_text",
     "peak_rss_bytes",
@@ -58,9 +59,9 @@ __all__ = [
     "plan",
     "plan_import",
     "probe",
-    "rank_names",
     "rank_range",
     "read_table",
+    "replace_numbers",
     "require_disk",
     "require_import_budget",
     "run",
@@ -157,7 +158,14 @@ def read_table(
     folder: str,
     budget: int,
 ) -> None: ...
-def rank_names(
+def number_ids(
+    task: bytes,
+    batches: Callable[[], tuple[int, object] | None],
+    send: Callable[[int, bytes], object],
+    *,
+    budget: int,
+) -> None: ...
+def replace_numbers(
     task: bytes,
     table: object,
     batches: Callable[[], object | None],

@@ -5,6 +5,7 @@ pub mod divided;
 pub(crate) mod edge_writer;
 pub mod import;
 pub mod mapping;
+pub mod numbering;
 pub mod probe;
 pub mod records;
 pub mod shards;

@@ -1,6 +1,7 @@
 //! Edges on their way into a graph: batches, sources that are read in parts, and the spool that
 //! turns a stream into a source.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -42,6 +43,14 @@ impl EdgeBatch {
         self.targets.extend_from_slice(&other.targets);
         self.weights.extend_from_slice(&other.weights);
         self.positions.extend_from_slice(&other.positions);
+    }
+
+    /// Appends some edges of another batch with the same columns.
+    pub(crate) fn append_range(&mut self, other: &Self, range: Range<usize>) {
+        self.sources.extend_from_slice(&other.sources[range.clone()]);
+        self.targets.extend_from_slice(&other.targets[range.clone()]);
+        self.weights.extend_from_slice(other.weights.get(range.clone()).unwrap_or_default());
+        self.positions.extend_from_slice(other.positions.get(range).unwrap_or_default());
     }
 
     /// Removes all edges and keeps the memory.

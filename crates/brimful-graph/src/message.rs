@@ -38,17 +38,24 @@ pub(crate) fn records_of<T: AnyBitPattern + NoUninit>(bytes: &[u8]) -> Cow<'_, [
     }
 }
 
+/// The next records of a message; `None` if the message ends before them.
+pub(crate) fn take_records<'m, T: AnyBitPattern + NoUninit>(
+    rest: &mut &'m [u8],
+) -> Option<Cow<'m, [T]>> {
+    let (count, after) = rest.split_first_chunk()?;
+    let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
+    let (own, after) = after.split_at_checked(count.checked_mul(size_of::<T>())?)?;
+    *rest = after;
+    Some(records_of(own))
+}
+
 /// Replaces `records` by the next ones of a message; `None` if the message ends before them.
 pub(crate) fn take<T: AnyBitPattern + NoUninit>(
     rest: &mut &[u8],
     records: &mut Vec<T>,
 ) -> Option<()> {
-    let (count, after) = rest.split_first_chunk()?;
-    let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
-    let (own, after) = after.split_at_checked(count.checked_mul(size_of::<T>())?)?;
+    let own = take_records(rest)?;
     records.clear();
-    records.resize(count, T::zeroed());
-    bytemuck::cast_slice_mut(records).copy_from_slice(own);
-    *rest = after;
+    records.extend_from_slice(&own);
     Some(())
 }

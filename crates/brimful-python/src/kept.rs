@@ -1,10 +1,10 @@
-//! `read_table`, `rank_names`, `rank_range`, `map_edges`: work for an import in other processes,
-//! which keep the edges of its files. Also the other end: an object in Python that leads them.
+//! `read_table`, `number_ids`, `replace_numbers`, `rank_range`, `map_edges`: work for an import in
+//! other processes, which keep the edges of its files. Also the other end: an object in Python that leads them.
 //!
 //! The object has the method `next(seconds)` of messages (see `parsed.rs`), the last one of each
 //! file; `batches()`, the number of batches; `batch(at)`, the number of a file and a constant
-//! buffer; `rank_names(task, generation, table)`; and the methods `names()`, `rank(task, declared)`
-//! and `map(task, slots, lines, last)`, which return an object with the method `next(seconds)`.
+//! buffer; `replace(task, generation, table)`; and the methods `names()`, `number(task)`,
+//! `rank(task, declared)` and `map(task, slots, lines, last)`, which return an object with the method `next(seconds)`.
 //! Views of memory end with the call.
 
 use std::path::{Path, PathBuf};
@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use brimful::graph::Result as GraphResult;
 use brimful::graph::build::mapping::map_edges as map;
+use brimful::graph::build::numbering::number_ids as number;
 use brimful::graph::input::kept::{KeptEdges, rank_range as rank};
-use brimful::graph::input::sending::{rank_names as ranked, read_stream};
+use brimful::graph::input::sending::{read_stream, replace_numbers as replaced};
 use brimful::graph::message::{Message, Messages};
 use brimful::store::{Budget, DiskFolder, Job, Resources};
 use pyo3::buffer::PyBuffer;
@@ -56,11 +57,19 @@ impl KeptEdges for PythonKept {
         Ok(Box::new(PythonMessages(messages.map_err(failed)?)))
     }
 
-    fn rank_names(&self, task: &[u8], generation: usize, table: &[u8]) -> GraphResult<()> {
+    fn number(&self, task: &[u8]) -> GraphResult<Box<dyn Messages>> {
+        let messages = Python::attach(|py| {
+            let arguments = (PyBytes::new(py, task),);
+            Ok(self.0.bind(py).call_method1("number", arguments)?.unbind())
+        });
+        Ok(Box::new(PythonMessages(messages.map_err(failed)?)))
+    }
+
+    fn replace(&self, task: &[u8], generation: usize, table: &[u8]) -> GraphResult<()> {
         Python::attach(|py| {
             with_views(py, &[table], |views| {
                 let arguments = (PyBytes::new(py, task), generation, &views[0]);
-                self.0.bind(py).call_method1("rank_names", arguments).map(|_| ())
+                self.0.bind(py).call_method1("replace", arguments).map(|_| ())
             })
         })
         .map_err(failed)
@@ -131,11 +140,28 @@ pub(crate) fn read_table(
     })
 }
 
-/// Replaces the numbers of names by the ranks in `table`: `batches` returns each batch until it
+/// Numbers the ids of kept edges: `batches` returns the number of a file and a batch of it until it
 /// returns None. Calls `send` with the label and the bytes of each message.
 #[pyfunction]
+#[pyo3(signature = (task, batches, send, *, budget))]
+pub(crate) fn number_ids(
+    py: Python<'_>,
+    task: Vec<u8>,
+    batches: Py<PyAny>,
+    send: Py<PyAny>,
+    budget: u64,
+) -> PyResult<()> {
+    let next = || next_batch(&batches);
+    with_resources(py, None, task_limits(budget), move |resources| {
+        Ok(number(&task, resources, next, sender(&send))?)
+    })
+}
+
+/// Replaces the numbers of a generation by the entries of `table`: `batches` returns each batch
+/// until it returns None. Calls `send` with the label and the bytes of each message.
+#[pyfunction]
 #[pyo3(signature = (task, table, batches, send, *, budget))]
-pub(crate) fn rank_names(
+pub(crate) fn replace_numbers(
     py: Python<'_>,
     task: Vec<u8>,
     table: PyBuffer<u8>,
@@ -146,7 +172,7 @@ pub(crate) fn rank_names(
     let table = message_of(table).map_err(Failure::from)?;
     let next = || next_buffer(&batches);
     with_resources(py, None, task_limits(budget), move |resources| {
-        Ok(ranked(&task, (*table).as_ref(), resources, next, sender(&send))?)
+        Ok(replaced(&task, (*table).as_ref(), resources, next, sender(&send))?)
     })
 }
 
@@ -183,14 +209,17 @@ pub(crate) fn map_edges<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let slots = message_of(slots).map_err(Failure::from)?;
     let lines = message_of(lines).map_err(Failure::from)?;
-    let next = || -> GraphResult<Option<(usize, Message)>> {
-        let batch: Option<(usize, PyBuffer<u8>)> =
-            Python::attach(|py| batches.bind(py).call0()?.extract()).map_err(failed)?;
-        batch.map(|(file, buffer)| Ok((file, message_of(buffer)?))).transpose()
-    };
+    let next = || next_batch(&batches);
     let message = with_resources(py, None, task_limits(budget), move |resources| {
         let table = [(*slots).as_ref(), (*lines).as_ref()];
         Ok(map(&task, table, resources, next, sender(&send))?)
     })?;
     Ok(PyBytes::new(py, &message))
+}
+
+/// The batch that a function in Python returns, with the number of its file; `None` for None.
+fn next_batch(function: &Py<PyAny>) -> GraphResult<Option<(usize, Message)>> {
+    let batch: Option<(usize, PyBuffer<u8>)> =
+        Python::attach(|py| function.bind(py).call0()?.extract()).map_err(failed)?;
+    batch.map(|(file, buffer)| Ok((file, message_of(buffer)?))).transpose()
 }

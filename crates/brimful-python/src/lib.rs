@@ -91,7 +91,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parsed::parse_text, module)?)?;
     module.add_function(wrap_pyfunction!(divided::sort_part, module)?)?;
     module.add_function(wrap_pyfunction!(kept::read_table, module)?)?;
-    module.add_function(wrap_pyfunction!(kept::rank_names, module)?)?;
+    module.add_function(wrap_pyfunction!(kept::number_ids, module)?)?;
+    module.add_function(wrap_pyfunction!(kept::replace_numbers, module)?)?;
     module.add_function(wrap_pyfunction!(kept::rank_range, module)?)?;
     module.add_function(wrap_pyfunction!(kept::map_edges, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_stream, module)?)?;

@@ -3,12 +3,13 @@
 A task reads a file, and leaves its edges in Ray's object store. Tasks rank the ids of the files,
 one range of ids each; tasks map the edges by these ranks, and pass them on to the tasks that sort.
 The importing process takes in ids and counts alone. Of strings it takes in the names that each
-file has, and ranks them; tasks then keep the edges by rank, as if they had read integers.
+file has, and ranks them; tasks then keep the edges by rank, as if they had read integers. Integers
+that do not fit in a set are numbered by generations, as strings are, and become internal ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from brimful.cluster.sorting import Sorting
@@ -35,19 +36,20 @@ class Keeping:
         `names`: ids are strings, whose edges other tasks keep again by rank.
         """
         self._share, self._at_once, self._sorters = share, at_once, sorters
-        #: The tasks that read files, and those that replace numbers by ranks, if ids are strings;
-        #: and the file of each input of the latest ones.
+        #: The tasks that read files, and those that replace the numbers of generations; and the
+        #: file of each input of the latest ones.
         self._reading, self._files = [reading], list(range(reading.inputs))
         self._has_names = names
         #: Names and edges of each generation of each file.
         self._generations: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
-        #: The file and the edges of each generation; and the tasks to come that rank them.
+        #: The file and the edges of each generation; and the tasks to come that replace numbers.
         self._edges: list[tuple[int, list[Any]]] = []
-        self._unranked: list[tuple[int, tuple[Any, ...]]] = []
+        self._numbered: list[tuple[int, tuple[Any, ...]]] = []
         #: The batches of each file, until they are mapped for the last time, and ids by range.
         self._of_file: dict[int, list[Any]] = {}
         self._batches: list[tuple[int, Any]] = []
         self._ids: dict[int, list[Any]] = {}
+        self._numbering: list[Tasks] = []
         self._ranking: list[Tasks] = []
         self._mapping: list[Tasks] = []
         self._refusal: StoreIoError | None = None
@@ -58,12 +60,12 @@ class Keeping:
         Raises:
             BrimfulError: The error of the first file that has one.
         """
-        if self._unranked:
-            self._files = [file for file, _ in self._unranked]
-            inputs = [given for _, given in self._unranked]
-            names = [f"ranks the names of file {file}" for file in self._files]
-            self._reading.append(Tasks(_ranked_names, inputs, names, self._at_once))
-            self._edges, self._unranked, self._has_names = [], [], False
+        if self._numbered:
+            self._files = [file for file, _ in self._numbered]
+            inputs = [given for _, given in self._numbered]
+            names = [f"replaces the numbers of generation {at}" for at in range(len(inputs))]
+            self._reading.append(Tasks(_replaced, inputs, names, self._at_once))
+            self._edges, self._numbered, self._has_names = [], [], False
         ended = self._reading[-1].kept(seconds)
         if not ended:
             if ended is not None:
@@ -93,15 +95,29 @@ class Keeping:
         names = [(file, names) for (file, _), (names, _) in generations]
         return _Names(self._reading[0], names)
 
-    def rank_names(self, task: bytes, generation: int, table: memoryview) -> None:
-        """Prepare tasks that replace the numbers of a generation by the ranks of a table.
+    def number(self, task: bytes) -> _Numbers:
+        """Begin to number the ids of all batches, which are not needed again."""
+        inputs = [(task, group, self._share) for group in self._groups()]
+        names = [f"numbers the ids of part {number} of the edges" for number in range(len(inputs))]
+        self._batches, self._ids = [], {}
+        self._numbering.append(Tasks(_numbered_ids, inputs, names, self._at_once))
+        return _Numbers(self._numbering[-1], self._edges)
+
+    def replace(self, task: bytes, generation: int, table: memoryview) -> None:
+        """Prepare a task that replaces the numbers of a generation by the entries of a table.
 
         Raises:
             StoreIoError: Ray's object store has no room.
         """
         file, edges = self._edges[generation]
-        given = (task, self._put(table, "ranks of names"), edges, self._share)
-        self._unranked.append((file, given))
+        given = (task, self._put(table, "ids of numbers"), edges, self._share)
+        self._numbered.append((file, given))
+
+    def _groups(self) -> list[list[tuple[int, Any]]]:
+        """Return the batches in groups, one for each task."""
+        most = -(-len(self._batches) // (_TASKS_AT_ONCE * self._at_once))
+        each = max(1, min(most, _BATCHES_OF_TASK))
+        return [self._batches[at : at + each] for at in range(0, len(self._batches), each)]
 
     def _put(self, view: memoryview, noun: str) -> Any:
         try:
@@ -135,9 +151,7 @@ class Keeping:
     def map(self, task: bytes, slots: memoryview, lines: memoryview, last: bool) -> _Records:
         """Begin to map all batches by a table of ranks; `last`: they are not needed again."""
         table = [self._put(part, "ranks of ids") for part in (slots, lines)]
-        most = -(-len(self._batches) // (_TASKS_AT_ONCE * self._at_once))
-        each = max(1, min(most, _BATCHES_OF_TASK))
-        groups = [self._batches[at : at + each] for at in range(0, len(self._batches), each)]
+        groups = self._groups()
         if last:
             self._batches = []
         inputs = [(task, *table, group, self._share) for group in groups]
@@ -149,11 +163,11 @@ class Keeping:
         """End all tasks at once, and forget the edges."""
         for tasks in self._all():
             tasks.end()
-        self._generations, self._edges, self._unranked = {}, [], []
+        self._generations, self._edges, self._numbered = {}, [], []
         self._of_file, self._batches, self._ids = {}, [], {}
 
     def _all(self) -> list[Tasks]:
-        return [*self._reading, *self._ranking, *self._mapping]
+        return [*self._reading, *self._numbering, *self._ranking, *self._mapping]
 
     @property
     def failure(self) -> BaseException | None:
@@ -163,7 +177,7 @@ class Keeping:
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the tasks."""
-        ranking = [*self._reading[1:], *self._ranking]
+        ranking = [*self._reading[1:], *self._numbering, *self._ranking]
         kinds = {"ranking": ranking, "mapping": self._mapping}
         kept = {name: _figures(tasks) for name, tasks in kinds.items()}
         return _figures(self._reading[:1]) | kept
@@ -191,6 +205,39 @@ class _Names:
             return []
         generation, file, piece = self._left.pop()
         return [(generation, self._tasks.fetched(file, piece))]
+
+
+class _Numbers:
+    """The messages of the tasks that number ids, whose edges are kept by generation."""
+
+    def __init__(self, tasks: Tasks, edges: list[tuple[int, list[Any]]]) -> None:
+        self._tasks, self._edges = tasks, edges
+        #: The generation, the task and the reference of each message that has come.
+        self._come: list[tuple[int, int, Any]] = []
+
+    def next(self, seconds: float) -> list[tuple[int, Any]] | None:
+        """Return the ids of the next generation with its number.
+
+        None: none came in that time; empty: there are no more.
+
+        Raises:
+            BrimfulError: The error of a task.
+        """
+        if not self._come:
+            ended = self._tasks.kept(seconds)
+            if not ended:
+                return ended
+            ((task, items),) = ended
+            for label, reference in items:
+                # The ids of a generation come before its edges, whose positions are those of all
+                # files.
+                if (label - _RANGES) % 2 == 0:
+                    self._come.append((len(self._edges), task, reference))
+                    self._edges.append((0, []))
+                else:
+                    self._edges[-1][1].append(reference)
+        generation, task, reference = self._come.pop(0)
+        return [(generation, self._tasks.fetched(task, reference))]
 
 
 class _Ranks:
@@ -241,14 +288,24 @@ def _figures(tasks: Sequence[Tasks]) -> dict[str, Any]:
     }
 
 
-def _ranked_names(task: bytes, table: Any, batches: list[Any], share: Share) -> Any:
-    """Yield the messages of a generation by rank, then their labels, or the error."""
+def _numbered_ids(task: bytes, batches: list[tuple[int, Any]], share: Share) -> Any:
+    """Yield the messages of the generations of batches, then their labels, or the error."""
     from brimful import _native
 
-    def rank(send: Any) -> None:
-        _native.rank_names(task, table, each(batches), send, budget=share.budget_bytes())
+    def number(send: Any) -> None:
+        _native.number_ids(task, _each_batch(batches), send, budget=share.budget_bytes())
 
-    yield from labelled(rank)
+    yield from labelled(number)
+
+
+def _replaced(task: bytes, table: Any, batches: list[Any], share: Share) -> Any:
+    """Yield the messages of a generation by other ids, then their labels, or the error."""
+    from brimful import _native
+
+    def replace(send: Any) -> None:
+        _native.replace_numbers(task, table, each(batches), send, budget=share.budget_bytes())
+
+    yield from labelled(replace)
 
 
 def _ranks(task: bytes, number: int, ids: list[Any], share: Share) -> Any:
@@ -265,19 +322,23 @@ def _records(
     task: bytes, slots: Any, lines: Any, batches: list[tuple[int, Any]], share: Share
 ) -> Any:
     """Yield the records of batches by part, and their counts; after a failure, the error last."""
-    import ray
-
     from brimful import _native
+
+    def map_all(send: Any) -> None:
+        budget, left = share.budget_bytes(), _each_batch(batches)
+        send(_COUNTS, _native.map_edges(task, slots, lines, left, send, budget=budget))
+
+    yield from labelled(map_all)
+
+
+def _each_batch(batches: list[tuple[int, Any]]) -> Callable[[], tuple[int, Any] | None]:
+    """Return a function that fetches one batch after the other with its file, then returns None."""
+    import ray
 
     left = iter(batches)
 
-    def next_batch() -> tuple[int, Any] | None:
-        for file, reference in left:
-            return file, ray.get(reference)
-        return None
+    def fetch() -> tuple[int, Any] | None:
+        file, reference = next(left, (0, None))
+        return None if reference is None else (file, ray.get(reference))
 
-    def map_all(send: Any) -> None:
-        budget = share.budget_bytes()
-        send(_COUNTS, _native.map_edges(task, slots, lines, next_batch, send, budget=budget))
-
-    yield from labelled(map_all)
+    return fetch

@@ -9,6 +9,7 @@ pub mod forecast;
 mod ids;
 mod joins;
 mod left_out;
+mod numbered;
 mod reverse;
 mod sort;
 
@@ -289,17 +290,25 @@ impl Import<'_> {
         };
         seen.weighted |= self.options.weights == Weights::Hash;
         let sampled = std::mem::take(&mut seen.sampled);
-        let joined;
-        let (source, kept, map, ids) = match seen.ranks.take() {
-            Some(ranks) => {
+        let (joined, numbered);
+        let mut hashed = self.options.weights == Weights::Hash;
+        let (source, map, ids) = match (seen.ranks.take(), &kept) {
+            (Some(ranks), _) => {
                 let (map, ids) = self.order(ranks, seen.id_type, sampled)?;
-                (source, kept, map, ids)
+                (source, map, ids)
             }
-            None => {
+            (None, Some(kept)) => {
+                self.check_declared(&seen.declared)?;
+                let (edges, ids) = self.order_numbered(kept, &seen, sampled)?;
+                // The edges have their weights already.
+                (numbered, hashed) = (edges, false);
+                (&numbered as &dyn EdgeSource, IdMap::Consecutive { first: 0 }, ids)
+            }
+            (None, None) => {
                 self.check_declared(&seen.declared)?;
                 let (edges, ids) = self.order_joined(source, &seen, sampled)?;
                 joined = edges;
-                (&joined as &dyn EdgeSource, None, IdMap::Consecutive { first: 0 }, ids)
+                (&joined as &dyn EdgeSource, IdMap::Consecutive { first: 0 }, ids)
             }
         };
         // The policy `Sum` gives weights to edges that have none.
@@ -310,7 +319,7 @@ impl Import<'_> {
         let edges = MappedEdges {
             source,
             kept: kept.as_deref(),
-            hashed: self.options.weights == Weights::Hash,
+            hashed,
             map: &map,
             ends: if drops { ids.tally.vertices() } else { connected },
             weighted: seen.weighted,

@@ -3,8 +3,9 @@
 //! A process that reads a file keeps its edges in batches, and sends the ids of the batches by
 //! range. Other processes rank the ids of a range, and map the edges of batches. Strings come first
 //! as numbers of the names of a *generation*; when the names of all files are ranked, other
-//! processes keep the edges by rank, as if they had read integers. Invariant: the batches, the ids
-//! and their ranks are those of one process that reads all files.
+//! processes keep the edges by rank, as if they had read integers. Ids that do not fit in a set are
+//! numbered by generations too, and their numbers replaced by internal ids. Invariant: the edges,
+//! the ids and their ranks are those of one process that reads all files.
 
 use std::fmt;
 use std::ops::Range;
@@ -42,7 +43,7 @@ pub(crate) fn check_files(count: usize) -> Result<()> {
 /// The processes that read files, keep their edges, rank ids and map edges.
 pub trait KeptEdges: fmt::Debug + Send + Sync {
     /// The last message of a file that was read, and the number of the file; `None` after the last
-    /// file. With string ids, the same then follows for each generation, once its ranks are known.
+    /// file. With generations, the same then follows for each, once its table is handed over.
     ///
     /// # Errors
     /// The error of the first file that has one; [`brimful_store::Error::Interrupted`] after a
@@ -56,12 +57,19 @@ pub trait KeptEdges: fmt::Debug + Send + Sync {
     /// The processes are gone.
     fn names(&self) -> Result<Box<dyn Messages>>;
 
-    /// Hands over the table of ranks of a generation; [`crate::input::sending::rank_names`] of
-    /// `task` begins when the next message is asked for.
+    /// Begins [`crate::build::numbering::number_ids`] of `task` for all batches. Returns the message
+    /// of the ids of each generation, in the order of the generations' numbers.
+    ///
+    /// # Errors
+    /// The work could not be begun.
+    fn number(&self, task: &[u8]) -> Result<Box<dyn Messages>>;
+
+    /// Hands over the table of a generation; [`crate::input::sending::replace_numbers`] of `task`
+    /// begins when the next message is asked for.
     ///
     /// # Errors
     /// The table could not be kept.
-    fn rank_names(&self, task: &[u8], generation: usize, table: &[u8]) -> Result<()>;
+    fn replace(&self, task: &[u8], generation: usize, table: &[u8]) -> Result<()>;
 
     /// The number of batches, when all files are read.
     ///
@@ -120,16 +128,15 @@ pub trait TableStream: EdgeStream {
     fn absorb(&mut self, path: &Path, before: u64, positions: u64, facts: &[u8]) -> Result<()>;
 }
 
-/// The kept edges as a source; or the vertices that are listed apart from edges.
+/// The kept edges as a source.
 pub(crate) struct KeptSource {
     edges: Arc<dyn KeptEdges>,
     batches: usize,
-    is_list: bool,
 }
 
 impl KeptSource {
-    pub(crate) fn new(edges: &Arc<dyn KeptEdges>, is_list: bool) -> Result<Self> {
-        Ok(Self { edges: Arc::clone(edges), batches: edges.batches()?, is_list })
+    pub(crate) fn new(edges: &Arc<dyn KeptEdges>) -> Result<Self> {
+        Ok(Self { edges: Arc::clone(edges), batches: edges.batches()? })
     }
 }
 
@@ -143,7 +150,7 @@ impl EdgeSource for KeptSource {
         let mut out = Output::default();
         std::mem::swap(&mut out.edges, batch);
         take_edges(file, &message, &mut out)?;
-        std::mem::swap(if self.is_list { &mut out.declared } else { &mut out.edges }, batch);
+        std::mem::swap(&mut out.edges, batch);
         Ok(())
     }
 }

@@ -25,12 +25,31 @@ pub struct ScanChoices {
     pub policy: Policy,
 }
 
+/// The numbers of a generation, and the table that replaces them.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Replacement {
+    /// Numbers of names; their ranks have 32 bits, and are scanned as the ids of a file.
+    Ranks(ScanChoices),
+    /// Numbers of ids; internal ids have 64 bits.
+    InternalIds,
+}
+
+impl Replacement {
+    /// The task of [`replace_numbers`].
+    ///
+    /// # Errors
+    /// Serialization fails only for a bug.
+    pub(crate) fn message(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(|_| damaged())
+    }
+}
+
 /// The label of a message of edges and vertices.
 pub const BATCH: usize = 0;
 /// The label of the facts about a file, its last message.
 pub const END: usize = 1;
-/// The label of the ids of the first range; the labels of other ranges follow. With string ids it
-/// is the label of the names of the first generation; the label of its edges follows, and so on.
+/// The label of the ids of the first range; the labels of other ranges follow. With generations it
+/// is the label of the names or ids of the first one; the label of its edges follows, and so on.
 pub const RANGES: usize = 2;
 
 /// The counts of a scan by another process, without ids.
@@ -41,8 +60,6 @@ pub(crate) struct Scanned {
     pub(crate) first_self_loop: Option<PositionedEdge>,
     /// True if the set of ids has all of them.
     pub(crate) is_whole: bool,
-    /// True if vertices are listed apart from edges.
-    pub(crate) has_list: bool,
 }
 
 /// The last message of a file.

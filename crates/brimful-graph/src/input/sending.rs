@@ -19,7 +19,8 @@ use crate::input::formats::parser::{OnError, Output, TextParser};
 use crate::input::formats::reader::{CHUNK_BYTES, Chunk, TextReader, no_names};
 use crate::input::id_choice::{self, IdChoice};
 use crate::input::parsed::{
-    BATCH, END, Names, RANGES, ScanChoices, Scanned, batch, damaged, end_message, take_batch,
+    BATCH, END, Names, RANGES, Replacement, ScanChoices, Scanned, batch, damaged, end_message,
+    take_batch,
 };
 use crate::input::policy::Policy;
 use crate::input::scan::InputScan;
@@ -173,33 +174,43 @@ pub fn read_stream<E: EdgeStream>(
     }
 }
 
-/// Replaces the numbers of names by their ranks, which `table` has, in the batches that `batches`
+/// Replaces the numbers of a generation by the entries of `table`, in the batches that `batches`
 /// returns until it returns `None`; passes messages to `send` as for a file with integers.
 ///
 /// # Errors
 /// [`brimful_store::Error::Budget`] before any work; errors of `batches` and of `send`.
-pub fn rank_names(
+pub fn replace_numbers(
     task: &[u8],
     table: &[u8],
     resources: &Resources,
     mut batches: impl FnMut() -> Result<Option<Message>>,
     send: impl FnMut(usize, Vec<u8>) -> Result<()>,
 ) -> Result<()> {
-    let choices: ScanChoices = serde_json::from_slice(task).map_err(|_| damaged())?;
+    let replacement: Replacement = serde_json::from_slice(task).map_err(|_| damaged())?;
     let minimum = minimum_bytes(true);
-    resources.budget.require(minimum, "to rank names")?;
-    let memory = resources.budget.reserve(resources.budget.limit(), "to rank names")?;
-    let table: Cow<'_, [u32]> = records_of(table);
-    let rank = |id: &mut u64| {
-        let rank = usize::try_from(*id).ok().and_then(|local| table.get(local));
-        rank.map(|rank| *id = u64::from(*rank)).ok_or_else(damaged)
+    resources.budget.require(minimum, "to replace numbers by ids")?;
+    let memory = resources.budget.reserve(resources.budget.limit(), "to replace numbers by ids")?;
+    let id_bytes = memory.bytes() - minimum;
+    let (mut sender, entry): (_, Box<dyn Fn(usize) -> Option<u64>>) = match replacement {
+        Replacement::Ranks(choices) => {
+            let table: Cow<'_, [u32]> = records_of(table);
+            let entry = move |number| table.get(number).map(|rank| u64::from(*rank));
+            (Sender::of_numbers(choices, id_bytes, send), Box::new(entry))
+        }
+        Replacement::InternalIds => {
+            let table: Cow<'_, [u64]> = records_of(table);
+            (Sender::of_ordered(send), Box::new(move |number| table.get(number).copied()))
+        }
     };
-    let mut sender = Sender::of_numbers(choices, memory.bytes() - minimum, send);
+    let replace = |id: &mut u64| {
+        let entry = usize::try_from(*id).ok().and_then(&entry);
+        entry.map(|entry| *id = entry).ok_or_else(damaged)
+    };
     let mut out = Output::default();
     while let Some(message) = batches()? {
         resources.job.check()?;
         take_batch((*message).as_ref(), &mut out)?;
-        out.edges.sources.iter_mut().chain(&mut out.edges.targets).try_for_each(rank)?;
+        out.edges.sources.iter_mut().chain(&mut out.edges.targets).try_for_each(replace)?;
         sender.send(&mut out)?;
     }
     sender.end(&[])
@@ -211,8 +222,10 @@ fn open(path: &Path, decoder_bytes: u64, resources: &Resources) -> Result<Box<dy
 
 /// The ids of a file.
 enum Ids<'r> {
-    /// Integers. True if vertices are listed apart from edges.
-    Numbers(InputScan, Policy, bool),
+    /// Integers.
+    Numbers(InputScan, Policy),
+    /// Internal ids, which are not scanned.
+    Ordered,
     /// Strings, whose ranks are known only once all files are read.
     Names(Box<Interner<'r>>, Box<InternBuffers>),
 }
@@ -229,7 +242,11 @@ impl<'r, S: FnMut(usize, Vec<u8>) -> Result<()>> Sender<'r, S> {
         let ScanChoices { undirected, policy } = choices;
         let set = IdBitmap::new(2 * IdBitmap::BASE_BYTES + bytes);
         let scan = InputScan::new(set, undirected, policy.drops_self_loops());
-        Self { ids: Ids::Numbers(scan, policy, false), send }
+        Self { ids: Ids::Numbers(scan, policy), send }
+    }
+
+    fn of_ordered(send: S) -> Self {
+        Self { ids: Ids::Ordered, send }
     }
 
     /// `bytes`: memory for the names of a generation, beyond `SCAN_BYTES`.
@@ -253,19 +270,19 @@ impl<'r, S: FnMut(usize, Vec<u8>) -> Result<()>> Sender<'r, S> {
     /// Scans and sends edges and vertices, which are removed from `out`.
     fn send(&mut self, out: &mut Output) -> Result<()> {
         match &mut self.ids {
-            Ids::Numbers(scan, policy, has_list) => {
+            Ids::Numbers(scan, policy) => {
                 if out.edges.is_empty() && out.declared.is_empty() {
                     return Ok(());
                 }
                 scan.add(&out.edges);
                 scan.bitmap.insert_declared(&out.declared.sources);
-                *has_list |= !out.declared.is_empty();
                 if !policy.merges() {
                     // Only the scan needs them.
                     out.edges.positions.clear();
                 }
                 (self.send)(BATCH, batch(out))
             }
+            Ids::Ordered => (self.send)(BATCH, batch(out)),
             Ids::Names(interner, buffers) => {
                 interner.add_edges(&out.names, buffers)?;
                 interner.add_vertices(&out.declared_names, buffers)?;
@@ -280,12 +297,13 @@ impl<'r, S: FnMut(usize, Vec<u8>) -> Result<()>> Sender<'r, S> {
     fn end(self, facts: &[u8]) -> Result<()> {
         let Self { ids, mut send } = self;
         let (scanned, sampled) = match ids {
-            Ids::Numbers(scan, _, has_list) => {
+            Ids::Numbers(scan, _) => {
                 if !scan.bitmap.is_incomplete() {
                     scan.bitmap.send_ranges(|range, ids| send(RANGES + range, ids))?;
                 }
-                scan.into_scanned(has_list)
+                scan.into_scanned()
             }
+            Ids::Ordered => (Scanned { is_whole: true, ..Scanned::default() }, Sampled::default()),
             Ids::Names(interner, _) => {
                 send_names(*interner, &mut send)?;
                 (Scanned { is_whole: true, ..Scanned::default() }, Sampled::default())

@@ -8,6 +8,8 @@
 //! Invariant: within a run, external ids ascend; a vertex's run depends only on the multiset of
 //! edges and on the declared ids.
 
+use bytemuck::{Pod, Zeroable};
+
 use crate::error::{Error, Result};
 
 /// Number of runs in the degree order: five classes and the isolated vertices.
@@ -36,6 +38,41 @@ pub(crate) fn run_of(count: u8) -> usize {
         8.. => 2,
         1.. => 3,
         0 => 4,
+    }
+}
+
+/// The edges of a vertex in a part of the input: whether there are any, and how many are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(transparent)]
+pub(crate) struct Mark(u16);
+
+impl Mark {
+    /// The mark of a vertex with edges, `count` of which are counted.
+    pub(crate) fn connected(count: usize) -> Self {
+        Self(1 + count.min(u8::MAX.into()) as u16)
+    }
+
+    /// The mark of the edges of both parts.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self.0.checked_sub(1), other.0.checked_sub(1)) {
+            (Some(own), Some(more)) => Self::connected(usize::from(own) + usize::from(more)),
+            _ => Self(self.0.max(other.0)),
+        }
+    }
+
+    /// The run of a vertex with this mark in the whole input.
+    pub(crate) fn run(self) -> usize {
+        self.0.checked_sub(1).map_or(ISOLATED, |count| run_of(count as u8))
+    }
+
+    /// The mark as a number below 2^16.
+    pub(crate) fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The mark with these bits.
+    pub(crate) fn from_bits(bits: u16) -> Self {
+        Self(bits)
     }
 }
 
@@ -132,6 +169,18 @@ mod tests {
     fn classes_are_factors_of_eight() {
         let runs: Vec<usize> = [0, 1, 7, 8, 63, 64, 254, 255].map(run_of).into();
         assert_eq!(runs, [4, 3, 3, 2, 2, 1, 1, 0]);
+    }
+
+    #[test]
+    fn marks_of_parts_make_the_mark_of_the_whole() {
+        let (none, some) = (Mark::default(), Mark::connected);
+        assert_eq!(
+            [none.and(none), none.and(some(3)), some(3).and(none)].map(Mark::run),
+            [5, 3, 3]
+        );
+        assert_eq!((some(0).run(), some(60).and(some(4)).run()), (4, 1));
+        assert_eq!((some(200).and(some(54)).run(), some(200).and(some(55)).run()), (1, 0));
+        assert_eq!(some(1000), some(255).and(some(255)));
     }
 
     #[test]

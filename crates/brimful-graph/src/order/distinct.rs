@@ -8,7 +8,7 @@ use std::path::Path;
 
 use brimful_store::sequence::{Sequence, SequenceReader, SequenceWriter};
 use brimful_store::sorter::Sorter;
-use brimful_store::{Folder, Resources};
+use brimful_store::{Folder, Job, Resources};
 
 use crate::error::{Error, Result};
 use crate::ids::external::IdType;
@@ -37,27 +37,33 @@ impl DistinctIds {
         let job = &*resources.job;
         job.begin("write ids", counted.len() + ends.len());
         let counts = count(counted, folder, resources)?;
-        let mut writer = Writer {
-            keys: SequenceWriter::new(folder, job)?,
-            runs: SequenceWriter::new(folder, job)?,
-            counts: counts.reader(),
-            declared,
-            tally: Tally::default(),
-        };
-        let mut last = None;
+        let (mut counts, mut last) = (counts.reader(), None);
+        let mut writer = DistinctWriter::new(declared, folder, job)?;
         ends.merge(&resources.pool, |batch| {
             for &key in batch {
-                if last != Some(key) {
-                    writer.connected(key)?;
-                    last = Some(key);
+                if last == Some(key) {
+                    continue;
                 }
+                // Every counted end is the end of an edge, so no count is skipped.
+                let count = match counts.peek()? {
+                    Some([counted, count]) if counted == key => {
+                        counts.skip();
+                        count as u8
+                    }
+                    _ => 0,
+                };
+                writer.push(key, run_of(count))?;
+                last = Some(key);
             }
             job.advance(batch.len() as u64);
             Ok::<(), Error>(())
         })?;
-        writer.isolated_before(None)?;
-        let Writer { keys, runs, tally, .. } = writer;
-        Ok(Self { id_type, keys: keys.finish()?, runs: runs.finish()?, tally })
+        writer.finish(id_type)
+    }
+
+    /// The type of the ids.
+    pub(crate) fn id_type(&self) -> IdType {
+        self.id_type
     }
 
     /// The number of vertices in each run of the degree order.
@@ -177,37 +183,42 @@ impl<'d> DeclaredKeys<'d> {
     }
 }
 
-struct Writer<'c> {
+/// Writes the ids that occur, and the declared ids between them.
+pub(crate) struct DistinctWriter<'d> {
     keys: SequenceWriter<u64>,
     runs: SequenceWriter<u8>,
-    counts: SequenceReader<'c, [u64; 2]>,
-    declared: DeclaredKeys<'c>,
+    declared: DeclaredKeys<'d>,
     tally: Tally,
 }
 
-impl Writer<'_> {
-    fn connected(&mut self, key: u64) -> Result<()> {
+impl<'d> DistinctWriter<'d> {
+    pub(crate) fn new(declared: DeclaredKeys<'d>, folder: &dyn Folder, job: &Job) -> Result<Self> {
+        let (keys, runs) = (SequenceWriter::new(folder, job)?, SequenceWriter::new(folder, job)?);
+        Ok(Self { keys, runs, declared, tally: Tally::default() })
+    }
+
+    /// Appends the id with order key `key`, which is greater than the previous one.
+    pub(crate) fn push(&mut self, key: u64, run: usize) -> Result<()> {
         self.isolated_before(Some(key))?;
         self.declared.pass(key)?;
-        // Every counted end is the end of an edge, so no count is skipped.
-        let count = match self.counts.peek()? {
-            Some([counted, count]) if counted == key => {
-                self.counts.skip();
-                count as u8
-            }
-            _ => 0,
-        };
-        self.push(key, run_of(count))
+        self.append(key, run)
+    }
+
+    /// Appends the declared ids after the last id.
+    pub(crate) fn finish(mut self, id_type: IdType) -> Result<DistinctIds> {
+        self.isolated_before(None)?;
+        let Self { keys, runs, tally, .. } = self;
+        Ok(DistinctIds { id_type, keys: keys.finish()?, runs: runs.finish()?, tally })
     }
 
     fn isolated_before(&mut self, end: Option<u64>) -> Result<()> {
         while let Some(key) = self.declared.next_below(end)? {
-            self.push(key, ISOLATED)?;
+            self.append(key, ISOLATED)?;
         }
         Ok(())
     }
 
-    fn push(&mut self, key: u64, run: usize) -> Result<()> {
+    fn append(&mut self, key: u64, run: usize) -> Result<()> {
         self.keys.push(key)?;
         self.runs.push(run as u8)?;
         self.tally.0[run] += 1;

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use brimful_graph::build::divided::{RecordSink, Sorters};
 use brimful_graph::build::mapping::map_edges;
+use brimful_graph::build::numbering::number_ids;
 use brimful_graph::input::kept::{KeptEdges, rank_range, ranking_bytes};
 use brimful_graph::input::parsed::{BATCH, END, RANGES};
-use brimful_graph::input::sending::rank_names;
+use brimful_graph::input::sending::replace_numbers;
 use brimful_graph::message::{Message, Messages};
 use brimful_graph::{Error, Result};
 use brimful_store::Job;
@@ -33,6 +34,9 @@ type Generation = (usize, Vec<Vec<u8>>, Vec<Vec<u8>>);
 pub(crate) struct Kept {
     state: Mutex<State>,
     pub(crate) generations: Vec<Generation>,
+    /// The generations of numbered ids, and the memory of a process that numbers.
+    numbered: Mutex<Vec<Generation>>,
+    pub(crate) numbering_bytes: u64,
     pub(crate) sorters: Arc<Here>,
     /// Memory of a process that ranks.
     pub(crate) ranking_bytes: u64,
@@ -50,6 +54,8 @@ impl Kept {
         let mut kept = Self {
             state: Mutex::default(),
             generations: Vec::new(),
+            numbered: Mutex::default(),
+            numbering_bytes: 1 << 28,
             sorters: Arc::new(Here::new(5, 1 << 28, folder, None)),
             ranking_bytes: ranking_bytes(),
             together: 2,
@@ -99,11 +105,36 @@ impl KeptEdges for Kept {
         Ok(Box::new(InOrder(pieces.collect::<Vec<_>>().into_iter())))
     }
 
-    fn rank_names(&self, task: &[u8], generation: usize, table: &[u8]) -> Result<()> {
-        let (file, _, edges) = &self.generations[generation];
+    fn number(&self, task: &[u8]) -> Result<Box<dyn Messages>> {
+        let batches = std::mem::take(&mut self.state.lock().unwrap().batches);
+        let mut ids = Vec::new();
+        // Positions are those of all files.
+        let mut numbered = self.numbered.lock().unwrap();
+        for group in batches.chunks(self.together) {
+            let mut left = group.iter();
+            let next = || Ok(left.next().map(|(file, message)| (*file, boxed(message))));
+            let limits = resources(1, self.numbering_bytes);
+            number_ids(task, &limits, next, |label, message| {
+                match label % 2 == RANGES % 2 {
+                    true => {
+                        ids.push((numbered.len(), message));
+                        numbered.push((0, Vec::new(), Vec::new()));
+                    }
+                    false => numbered.last_mut().unwrap().2.push(message),
+                }
+                Ok(())
+            })?;
+        }
+        Ok(Box::new(InOrder(ids.into_iter())))
+    }
+
+    fn replace(&self, task: &[u8], generation: usize, table: &[u8]) -> Result<()> {
+        let numbered = self.numbered.lock().unwrap();
+        let generations = if numbered.is_empty() { &self.generations } else { &*numbered };
+        let (file, _, edges) = &generations[generation];
         let mut left = edges.iter();
         let next = || Ok(left.next().map(|message| boxed(message)));
-        rank_names(task, table, &resources(1, 1 << 28), next, |label, message| {
+        replace_numbers(task, table, &resources(1, 1 << 28), next, |label, message| {
             self.state.lock().unwrap().keep(*file, label, message);
             Ok(())
         })

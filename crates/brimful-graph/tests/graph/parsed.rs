@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use brimful_graph::Result;
 use brimful_graph::build::import::{IdChoice, ImportOptions, ImportReport, Input, OnError, import};
+use brimful_graph::build::numbering::numbering_bytes;
 use brimful_graph::build::weights::Weights;
 use brimful_graph::input::columns::ColumnChoice;
 use brimful_graph::input::formats::{TextFile, TextFormat};
@@ -173,6 +174,53 @@ fn ids_are_ranked_in_a_budget_by_ranges() {
     });
     let error = small.unwrap_err();
     assert!(is_small(&error) && error.to_string().contains("to rank ids"), "{error}");
+    assert!(!out.exists());
+}
+
+#[test]
+fn ids_of_several_generations_are_those_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    // Negative and wide ids with hubs, self-loops and duplicates; some vertices have no other edge.
+    let paths: Vec<PathBuf> = (0..2_u64)
+        .map(|file| {
+            let spread = |id: u64| id.wrapping_mul(0x9E37_79B9_7F4A_7C15).cast_signed();
+            let ends = (0..200_000_u64).map(|edge| (edge * edge % 90_001, edge % (300 + file)));
+            let mut lines: String = ends
+                .map(|(source, target)| format!("{} {}\n", spread(source), spread(target)))
+                .collect();
+            (0..100).for_each(|id| writeln!(lines, "{0} {0}", spread(1 << 20 | id)).unwrap());
+            write(folder.path(), &format!("{file}.txt"), lines.as_bytes())
+        })
+        .collect();
+    let both = Policy { self_loops: SelfLoops::Drop, duplicates: Duplicates::Drop };
+    let summed = Policy { duplicates: Duplicates::Sum, ..Policy::default() };
+    let hashed = ImportOptions { weights: Weights::Hash, reverse: true, ..Default::default() };
+    let cases = [
+        ImportOptions::default(),
+        ImportOptions { policy: both, undirected: true, ..Default::default() },
+        ImportOptions { policy: summed, vertices: Some(1000), ..Default::default() },
+        hashed,
+    ];
+    for (number, options) in cases.into_iter().enumerate() {
+        let [here, there] =
+            ["one", "two"].map(|name| folder.path().join(format!("{name}{number}")));
+        let input = Input::Text(TextFormat::EdgeList, paths.clone());
+        let one = import(input, &here, &options, &resources(2, BYTES)).unwrap();
+        let two = import_kept(TextFormat::EdgeList, &paths, &there, &options, BYTES, |kept| {
+            kept.numbering_bytes = numbering_bytes();
+            kept.together = 5;
+        });
+        let two = two.unwrap();
+        assert_eq!(one.left_out, two.left_out);
+        assert!(bytes_of(&here) == bytes_of(&there), "{options:?}");
+    }
+    let out = folder.path().join("three");
+    let options = ImportOptions::default();
+    let small = import_kept(TextFormat::EdgeList, &paths, &out, &options, BYTES, |kept| {
+        kept.numbering_bytes = numbering_bytes() - 1;
+    });
+    let error = small.unwrap_err();
+    assert!(is_small(&error) && error.to_string().contains("to number ids"), "{error}");
     assert!(!out.exists());
 }
 

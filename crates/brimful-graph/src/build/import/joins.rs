@@ -56,13 +56,24 @@ pub(crate) fn order_edges<R: EndsRecord>(
     let declared = declared.only(spec.all_declared);
     let ids = DistinctIds::new(ends, counted, declared, spec.id_type, spec.folder, spec.resources)?;
     drop(listed);
-    let LaidOut { name, targets } = choose(&ids, spec.id_type, sampled)?;
-    let flat = name == OrderName::External;
-    let tally = if flat { ids.tally().flattened() } else { ids.tally() };
-    let first = write_ids(spec.folder, &ids.in_order(flat), spec.resources)?;
+    let (flat, ordered) = write_ordered(&ids, sampled, spec.folder, spec.resources)?;
     let by_target = rank_sources(spec, edges, &ids, flat)?;
     let edges = rank_targets(spec, by_target, &ids, flat)?;
-    Ok((edges, OrderedIds { name, tally, first, targets }))
+    Ok((edges, ordered))
+}
+
+/// Chooses the order of ids, and writes them. The first result is true if the order is flat.
+pub(crate) fn write_ordered(
+    ids: &DistinctIds,
+    sampled: Sampled,
+    folder: &dyn Folder,
+    resources: &Resources,
+) -> Result<(bool, OrderedIds)> {
+    let LaidOut { name, targets } = choose(ids, sampled)?;
+    let flat = name == OrderName::External;
+    let tally = if flat { ids.tally().flattened() } else { ids.tally() };
+    let first = write_ids(folder, &ids.in_order(flat), resources)?;
+    Ok((flat, OrderedIds { name, tally, first, targets }))
 }
 
 /// The keys of all ends of edges, the keys of the ends of sampled edges, and the edges by source.
@@ -201,10 +212,11 @@ fn sort_listed(spec: &Spec<'_>, edges: &dyn EdgeSource) -> Result<Option<Sequenc
     Ok(Some(listed.finish()?))
 }
 
-fn choose(ids: &DistinctIds, id_type: IdType, sampled: Sampled) -> Result<LaidOut> {
+fn choose(ids: &DistinctIds, sampled: Sampled) -> Result<LaidOut> {
     if !ids.tally().has_classes() {
         return Ok(LaidOut::same());
     }
+    let id_type = ids.id_type();
     sampled.cheaper(id_type, |order| {
         let mut cursor = ids.cursor(order == OrderName::External);
         move |bits| cursor.internal(id_type.order_key(bits))

@@ -14,10 +14,9 @@ use crate::input::formats::parser::Found;
 use crate::input::kept::{
     FILE_POSITIONS, KeptEdges, KeptFiles, KeptKind, KeptSource, RankTask, check_files,
 };
-use crate::input::parsed::{End, Names, ScanChoices, damaged, end_of, names_of};
+use crate::input::parsed::{End, Names, Replacement, ScanChoices, damaged, end_of, names_of};
 use crate::input::scan::text::summarized;
 use crate::input::scan::{Declared, InputScan, Reader, Reading, alone};
-use crate::input::stream::Listed;
 use crate::order::bitmap::ranges::ranges_of;
 use crate::order::bitmap::ranks::{IdRanks, PAGE_BYTES};
 
@@ -42,17 +41,11 @@ impl Reader<'_> {
         }
         self.resources.job.begin("read", paths.len() as u64);
         let mut facts: Vec<Option<Facts>> = vec![None; paths.len()];
-        let mut has_list = false;
         self.add_ended(edges, &scan, |number, end| {
-            has_list |= end.scanned.has_list;
             *facts.get_mut(number).ok_or_else(damaged)? = Some(std::mem::take(&mut end.facts));
             Ok(())
         })?;
         let facts = facts.into_iter().collect::<Option<Vec<_>>>().ok_or_else(damaged)?;
-        let listed = match has_list {
-            true => Some(Box::new(KeptSource::new(edges, true)?) as Listed),
-            false => None,
-        };
         let mut seen = match kind {
             KeptKind::Text(format, _) => {
                 let files = alone(*format, paths);
@@ -67,7 +60,7 @@ impl Reader<'_> {
                     true => 0..self.rank_names_elsewhere(edges, &scan, summary.undirected)?,
                     false => summary.numbered(),
                 };
-                let declared = Declared::new(self.declared, numbered, listed);
+                let declared = Declared::new(self.declared, numbered, None);
                 summarized(&files, scan, summary, declared, signs)?
             }
             KeptKind::Tables(stream) => {
@@ -80,7 +73,7 @@ impl Reader<'_> {
                     true => 0..self.rank_names_elsewhere(edges, &scan, undirected)?,
                     false => stream.declared(),
                 };
-                let declared = Declared::new(self.declared, numbered, listed);
+                let declared = Declared::new(self.declared, numbered, None);
                 self.summary_of_stream(&**stream, scan, declared)?
             }
         };
@@ -91,7 +84,7 @@ impl Reader<'_> {
         if seen.ranks.take().is_some() {
             seen.ranks = self.rank_elsewhere(edges, &seen.declared)?;
         }
-        Ok((Box::new(KeptSource::new(edges, false)?), seen))
+        Ok((Box::new(KeptSource::new(edges)?), seen))
     }
 
     /// Adds the scans of other processes, until all have ended, and passes the last message of each
@@ -124,12 +117,12 @@ impl Reader<'_> {
         let tables = self.write_names(runs, self.names_bytes(0))?;
         let choices =
             ScanChoices { undirected: undirected || self.undirected, policy: self.policy };
-        let task = serde_json::to_vec(&choices).map_err(|_| damaged())?;
+        let task = Replacement::Ranks(choices).message()?;
         self.resources.job.begin("rank edges", lengths.len() as u64);
         for (generation, length) in lengths.into_iter().enumerate() {
             let mut table: HugeArray<u32> = HugeArray::zeroed(length);
             tables.load(generation, &mut table)?;
-            edges.rank_names(&task, generation, bytemuck::cast_slice(&table))?;
+            edges.replace(&task, generation, bytemuck::cast_slice(&table))?;
         }
         self.add_ended(edges, scan, |_, _| Ok(()))?;
         Ok(tables.names)

@@ -149,7 +149,7 @@ impl InputScan {
     }
 
     /// The counts and the sample of this scan, for the import.
-    pub(crate) fn into_scanned(self, has_list: bool) -> (Scanned, Sampled) {
+    pub(crate) fn into_scanned(self) -> (Scanned, Sampled) {
         let scanned = Scanned {
             edges: self.edges.into_inner(),
             self_loops: self.self_loops.into_inner(),
@@ -158,7 +158,6 @@ impl InputScan {
                 .into_inner()
                 .unwrap_or_else(PoisonError::into_inner),
             is_whole: !self.bitmap.is_incomplete(),
-            has_list,
         };
         (scanned, self.sample.finish())
     }
