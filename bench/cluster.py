@@ -58,7 +58,7 @@ def _runs(
             "where",
             "s/superstep, median (best)",
             "speed of one process",
-            "s, all supersteps",
+            "s after the start",
             "forecast, s (off)",
             "MB taken in a superstep and worker (forecast)",
             "s waiting, most",
@@ -74,8 +74,8 @@ def _runs(
             " ".join(place),
             figure(run, _superstep, 3),
             ratio(base, measured),
-            figure(run, _all_supersteps),
-            _beside(plan.median(_foreseen_supersteps), run.median(_all_supersteps)),
+            figure(run, _after_start),
+            _beside(plan.median(_foreseen_after_start), run.median(_after_start)),
             "-"
             if index == 0
             else f"{_number(run.median(_taken))} "
@@ -202,12 +202,12 @@ def _superstep(record: Record) -> float:
     return float(record["superstep_median"])
 
 
-def _all_supersteps(record: Record) -> float:
-    return float(record["phases"]["supersteps"])
+def _after_start(record: Record) -> float:
+    return sum(map(float, record["phases"].values()))
 
 
-def _foreseen_supersteps(record: Record) -> float:
-    return float(record["passes"]) * float(record["seconds_per_superstep"])
+def _foreseen_after_start(record: Record) -> float:
+    return float(record["seconds"]) - float(record["start_seconds"] or 0)
 
 
 def _workers(record: Record, field: str) -> list[float]:

@@ -76,9 +76,12 @@ class Forecast:
         received_bytes_per_superstep: The most that a worker receives; None likewise.
         exchange_memory_bytes: Memory of a worker, within its budget, through which workers of one
             machine exchange signals; 0: they go through Ray's object store; None likewise.
+        start_seconds: Seconds until the first superstep on a cluster, by rough estimate; None for
+            one process.
         seconds_per_superstep: An estimate; None if the time is unknown.
-        seconds: An estimate; None if the time is unknown.
-        memory_bandwidth: In GB/s, given or measured; None: not used.
+        seconds: An estimate, with those of the start; None if the time is unknown.
+        memory_bandwidth: In GB/s, given or measured, less if the threads work more slowly than
+            memory delivers; None: not used.
         disk_bandwidth: In GB/s, given or measured; None: not used.
         network: In Gbit/s, between the machines of a cluster; None: there are not several.
         imported: Forecast of the import; None for a graph that exists.
@@ -112,6 +115,7 @@ class Forecast:
     sent_bytes_per_superstep: int | None
     received_bytes_per_superstep: int | None
     exchange_memory_bytes: int | None
+    start_seconds: float | None
     seconds_per_superstep: float | None
     seconds: float | None
     memory_bandwidth: float | None

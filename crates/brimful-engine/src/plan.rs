@@ -9,3 +9,4 @@ pub mod forecast;
 pub(crate) mod gather;
 pub mod needs;
 pub(crate) mod options;
+pub mod speed;

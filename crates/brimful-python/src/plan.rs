@@ -8,11 +8,12 @@ use brimful::algos::registry::{Request, plan_request};
 use brimful::engine::Error as EngineError;
 use brimful::engine::checkpoint::CheckpointOptions;
 use brimful::engine::plan::forecast::{Bandwidths, Forecast};
+use brimful::engine::plan::speed::working_bandwidth;
 use brimful::graph::build::import::forecast::{self, Forecast as ImportForecast, Reading};
 use brimful::graph::build::sizes::Sizes;
 use brimful::graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful::store::Budget;
-use brimful::store::bandwidth::{disk_bandwidth, memory_bandwidth};
+use brimful::store::bandwidth::disk_bandwidth;
 use brimful::store::memory::resident_bytes;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -112,6 +113,7 @@ impl Prediction {
             exchange.map(|exchange| exchange.received_bytes),
         )?;
         out.set_item("exchange_memory_bytes", exchange.map(|exchange| exchange.memory_bytes))?;
+        out.set_item("start_seconds", exchange.map(|exchange| exchange.start_seconds()))?;
         Ok(out)
     }
 }
@@ -191,7 +193,7 @@ impl Machine {
             let here =
                 || disk_bandwidth(&self.folder).or_else(|_| disk_bandwidth(&std::env::temp_dir()));
             Ok(Bandwidths {
-                memory: memory.unwrap_or_else(|| memory_bandwidth(resources)),
+                memory: memory.unwrap_or_else(|| working_bandwidth(resources)),
                 disk: match disk {
                     Some(disk) => disk,
                     None => here()?,

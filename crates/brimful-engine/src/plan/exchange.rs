@@ -100,7 +100,7 @@ impl ExchangeForecast {
     }
 
     /// Seconds until the first superstep.
-    pub(crate) fn start_seconds(&self) -> f64 {
+    pub fn start_seconds(&self) -> f64 {
         START_SECONDS
     }
 
