@@ -41,8 +41,8 @@ pub(crate) const INFO: Info = Info {
 /// The vertex is done; its level is in the lower bits.
 const DONE: u64 = 1 << 63;
 /// The vertex must signal, at the start or when it is done.
-const TELLS: u64 = 1 << 62;
-const NUMBER: u64 = TELLS - 1;
+const DUE: u64 = 1 << 62;
+const NUMBER: u64 = DUE - 1;
 
 /// Longest paths from vertices without incoming edges.
 #[derive(Debug, Clone, Copy)]
@@ -61,19 +61,19 @@ impl Program for Levels {
     const KEEPS_SILENCE: bool = true;
 
     fn initial(&self, _: Vertex, _: &Globals<()>) -> u64 {
-        TELLS
+        DUE
     }
 
     fn signal(&self, _: Vertex, state: u64) -> u8 {
-        u8::from(state & TELLS != 0)
+        u8::from(state & DUE != 0)
     }
 
     fn signalled(&self, state: u64) -> u64 {
-        state & !TELLS
+        state & !DUE
     }
 
     fn signal_score(&self, _: u64, new: u64) -> f64 {
-        f64::from(u8::from(new & TELLS != 0))
+        f64::from(u8::from(new & DUE != 0))
     }
 
     #[inline]
@@ -86,11 +86,11 @@ impl Program for Levels {
         }
         // Level 0 signals in superstep 1.
         let left = state - sum;
-        if left == 0 { DONE | TELLS | globals.superstep } else { left }
+        if left == 0 { DONE | DUE | globals.superstep } else { left }
     }
 
     fn finished(&self, state: u64) -> bool {
-        state & (DONE | TELLS) == DONE
+        state & (DONE | DUE) == DONE
     }
 
     fn another_round(&self, globals: &Globals<()>) -> bool {
@@ -98,7 +98,7 @@ impl Program for Levels {
     }
 
     fn begin_round(&self, _: Vertex, state: u64, _: &Globals<()>) -> u64 {
-        if state == 0 { DONE | TELLS } else { state }
+        if state == 0 { DONE | DUE } else { state }
     }
 }
 

@@ -107,12 +107,12 @@ impl BloomFilter {
     }
 
     /// Number of pending keys: the next query applies them first, which may take long.
-    pub fn waiting(&self) -> u64 {
+    pub fn pending(&self) -> u64 {
         self.log.len()
     }
 
     /// Number of keys accepted since the filter was opened, including repeats.
-    pub fn taken(&self) -> u64 {
+    pub fn accepted(&self) -> u64 {
         self.log.accepted()
     }
 

@@ -84,12 +84,12 @@ impl DiskLists {
     }
 
     /// Number of pending items: the next query applies them first, which may take long.
-    pub fn waiting(&self) -> u64 {
+    pub fn pending(&self) -> u64 {
         self.log.len()
     }
 
     /// Number of items accepted since the lists were opened.
-    pub fn taken(&self) -> u64 {
+    pub fn accepted(&self) -> u64 {
         self.log.accepted()
     }
 

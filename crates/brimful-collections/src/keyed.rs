@@ -62,12 +62,12 @@ impl Keyed {
     }
 
     /// Number of pending keys: the next query applies them first, which may take long.
-    pub fn waiting(&self) -> u64 {
+    pub fn pending(&self) -> u64 {
         self.log.len()
     }
 
     /// Number of keys accepted since the collection was opened, including repeats.
-    pub fn taken(&self) -> u64 {
+    pub fn accepted(&self) -> u64 {
         self.log.accepted()
     }
 

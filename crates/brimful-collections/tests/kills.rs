@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brimful_collections::{DiskMap, Error, FrequencyCounter, Options, RecordBag, RecordBox};
-use brimful_store::fault::{self, MortalFolder, is_killed, kills};
+use brimful_store::fault::{self, MortalFolder, killed_in_child, kills};
 use brimful_store::{Budget, DiskFolder, Folder, Job, Resources};
 
 /// Kills per collection, unless all are requested.
@@ -179,7 +179,7 @@ fn a_killed_collection_is_what_it_was_at_a_sync() {
         let (mut seen, mut last_state) = (Vec::new(), 0);
         for at in kills(operations, SAMPLED) {
             let folder = tempfile::tempdir().unwrap();
-            let killed = is_killed("child", kind.name, folder.path(), at).unwrap();
+            let killed = killed_in_child("child", kind.name, folder.path(), at).unwrap();
             assert!(killed, "{}: not killed at {at} of {operations}", kind.name);
             let disk = DiskFolder::new(folder.path());
             let found = (kind.digest)(&disk).unwrap();

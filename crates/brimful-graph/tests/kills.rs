@@ -16,7 +16,7 @@ use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::read::verify;
 use brimful_graph::{Graph, Result};
 use brimful_store::external::{FolderLock, PartialFolder};
-use brimful_store::fault::{self, MortalFolder, is_killed, kills};
+use brimful_store::fault::{self, MortalFolder, killed_in_child, kills};
 use brimful_store::{Budget, DiskFolder, Job, Resources};
 
 /// Number of kills for each kind of work, unless all are requested.
@@ -180,7 +180,7 @@ fn killed_work_is_finished_by_the_next_process() {
         for at in kills(operations, SAMPLED) {
             let folder = tempfile::tempdir().unwrap();
             (work.prepare)(folder.path()).unwrap();
-            let killed = is_killed("child", work.name, folder.path(), at).unwrap();
+            let killed = killed_in_child("child", work.name, folder.path(), at).unwrap();
             assert!(killed, "{}: not killed at {at} of {operations}", work.name);
             if let Ok(graph) = Graph::open(&graph_of(folder.path()), &Arc::default()) {
                 verify::verify(&graph, &Job::new()).unwrap();

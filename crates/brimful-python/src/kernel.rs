@@ -182,7 +182,7 @@ fn aggregates<'py>(
         let initial = Slot { rule: *rule, value: *initial };
         let slot = initial.merge(slots.get(*place).copied().unwrap_or(Slot::NOTHING));
         match slot.rule & !rule::PERSISTENT {
-            rule::SUM_FLOAT | rule::MIN_FLOAT | rule::GREATEST_FLOAT => {
+            rule::SUM_FLOAT | rule::MIN_FLOAT | rule::MAX_FLOAT => {
                 values.set_item(name, f64::from_bits(slot.value))?;
             }
             rule::ANY | rule::ALL => values.set_item(name, slot.value == 1)?,

@@ -45,7 +45,7 @@ impl FrequencyCounter {
     }
 
     fn count(&self, py: Python<'_>, key: u64) -> PyResult<u64> {
-        self.inner.call(py, self.inner.waiting() > 0, |inner| inner.count(key))
+        self.inner.call(py, self.inner.pending() > 0, |inner| inner.count(key))
     }
 
     fn count_many<'py>(
@@ -88,7 +88,7 @@ impl MembershipSet {
     }
 
     fn remove(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
-        self.inner.call(py, self.inner.waiting() > 0, |inner| inner.remove(key))
+        self.inner.call(py, self.inner.pending() > 0, |inner| inner.remove(key))
     }
 }
 
@@ -259,7 +259,7 @@ impl DiskLists {
 
     #[getter]
     fn taken(&self) -> u64 {
-        self.inner.taken()
+        self.inner.accepted()
     }
 
     fn get_many<'py>(

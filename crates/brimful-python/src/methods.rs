@@ -45,7 +45,7 @@ macro_rules! methods {
 
             #[getter]
             fn taken(&self) -> u64 {
-                self.inner.taken()
+                self.inner.accepted()
             }
 
             /// The number of keys for which one look-up is most efficient.
@@ -59,7 +59,7 @@ macro_rules! methods {
         #[pymethods]
         impl $class {
             fn contains(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
-                self.inner.call(py, self.inner.waiting() > 0, |inner| inner.contains(key))
+                self.inner.call(py, self.inner.pending() > 0, |inner| inner.contains(key))
             }
 
             fn contains_many<'py>(

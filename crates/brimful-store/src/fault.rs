@@ -8,7 +8,7 @@
 //! them with durability frozen there, and reopens the result of [`FaultFolder::crash`].
 //!
 //! [`MortalFolder`] is a folder of the file system in which the process is killed: a child that a
-//! test starts by [`is_killed`].
+//! test starts by [`killed_in_child`].
 //!
 //! Invariant: without a plan it behaves as [`crate::DiskFolder`] does. It must be as strict as a
 //! disk: unsynced data is lost, or torn, after a crash.
@@ -28,7 +28,7 @@ use crate::device::{Device, Folder};
 use crate::splitmix::{GOLDEN, mix};
 
 use image::{Inode, NameChange, Names};
-pub use mortal::{MortalFolder, child, is_killed, kills};
+pub use mortal::{MortalFolder, child, killed_in_child, kills};
 pub use plan::{Fault, FaultPlan, Operation};
 
 #[derive(Debug, Default)]

@@ -182,7 +182,7 @@ fn a_counter_that_is_stopped_counts_each_batch_once() {
     let mut all = BTreeMap::new();
     counter.for_each(|key, count| Ok(assert_eq!(all.insert(key, count), None))).unwrap();
     assert!(all == model);
-    assert_eq!((counter.len().unwrap(), counter.taken()), (model.len() as u64, 12 * 200_000));
+    assert_eq!((counter.len().unwrap(), counter.accepted()), (model.len() as u64, 12 * 200_000));
 }
 
 #[test]

@@ -21,9 +21,9 @@ pub mod rule {
     /// The least signed integer.
     pub const MIN_INTEGER: u64 = 4;
     /// The greatest float.
-    pub const GREATEST_FLOAT: u64 = 5;
+    pub const MAX_FLOAT: u64 = 5;
     /// The greatest signed integer.
-    pub const GREATEST_INTEGER: u64 = 6;
+    pub const MAX_INTEGER: u64 = 6;
     /// 1 if any value is 1.
     pub const ANY: u64 = 7;
     /// 1 if all values are 1.
@@ -76,8 +76,8 @@ impl Aggregate for Slot {
             }
             rule::MIN_FLOAT => floats.1 < floats.0,
             rule::MIN_INTEGER => integers.1 < integers.0,
-            rule::GREATEST_FLOAT => floats.1 > floats.0,
-            rule::GREATEST_INTEGER => integers.1 > integers.0,
+            rule::MAX_FLOAT => floats.1 > floats.0,
+            rule::MAX_INTEGER => integers.1 > integers.0,
             rule::ANY => right > left,
             rule::ALL => right < left,
             rule::OVERFLOW => true,
@@ -136,9 +136,9 @@ mod tests {
         assert_eq!(f64::from_bits(folded(rule::SUM_FLOAT, &floats).value), 5.5);
         assert_eq!(folded(rule::SUM_INTEGER, &integers).value, 5);
         assert_eq!(folded(rule::MIN_FLOAT, &floats).value, floats[1]);
-        assert_eq!(folded(rule::GREATEST_FLOAT, &floats).value, floats[2]);
+        assert_eq!(folded(rule::MAX_FLOAT, &floats).value, floats[2]);
         assert_eq!(folded(rule::MIN_INTEGER, &integers).value, integers[1]);
-        assert_eq!(folded(rule::GREATEST_INTEGER, &integers).value, integers[2]);
+        assert_eq!(folded(rule::MAX_INTEGER, &integers).value, integers[2]);
         assert_eq!(folded(rule::ANY, &[0, 1, 0]).value, 1);
         assert_eq!(folded(rule::ALL, &[1, 0, 1]).value, 0);
         assert_eq!(folded(rule::ALL, &[]), Slot::NOTHING);

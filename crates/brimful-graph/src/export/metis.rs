@@ -37,7 +37,7 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
     if graph.counts.self_loops_dropped == 0
         && graph.counts.duplicates > graph.counts.duplicates_dropped
     {
-        return refuse(MULTI_EDGE);
+        return refuse(PARALLEL_EDGES);
     }
     if graph.weights.is_some_and(|range| range.min < 1.0) {
         return refuse(WEIGHT);
@@ -56,7 +56,7 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
 
 const SELF_LOOP: &str =
     "METIS graphs have no self-loops, and this one has some; import it with --self-loops drop";
-const MULTI_EDGE: &str = "METIS graphs have no parallel edges, and this one has some; import it \
+const PARALLEL_EDGES: &str = "METIS graphs have no parallel edges, and this one has some; import it \
                           with --duplicates drop, sum or min";
 const WEIGHT: &str =
     "METIS weights are whole numbers from 1, and this graph has others; mtx holds such weights";
@@ -137,7 +137,7 @@ impl Lines {
     fn push(&mut self, vertex: u64, neighbor: u64, weight: Option<f64>) -> Result<()> {
         self.end_lines(vertex)?;
         if self.last == Some(neighbor) {
-            return refuse(MULTI_EDGE);
+            return refuse(PARALLEL_EDGES);
         }
         let space = if self.last.is_some() { " " } else { "" };
         // Writing to a string cannot fail.

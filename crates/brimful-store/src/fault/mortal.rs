@@ -78,7 +78,7 @@ const CHILD: [&str; 3] = ["KILLED_WORK", "KILLED_FOLDER", "KILLED_AT"];
 ///
 /// # Errors
 /// The process cannot be started, or it fails otherwise.
-pub fn is_killed(test: &str, work: &str, folder: &Path, last: u64) -> io::Result<bool> {
+pub fn killed_in_child(test: &str, work: &str, folder: &Path, last: u64) -> io::Result<bool> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args([test, "--exact", "--ignored"]).stdout(Stdio::null());
     command.env(CHILD[0], work).env(CHILD[1], folder).env(CHILD[2], last.to_string());

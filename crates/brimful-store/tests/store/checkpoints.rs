@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use brimful_store::checkpoint::{Checkpoints, discard, discard_in, newest};
 use brimful_store::fault::{
-    Fault, FaultFolder, FaultPlan, MortalFolder, Operation, child, is_killed,
+    Fault, FaultFolder, FaultPlan, MortalFolder, Operation, child, killed_in_child,
 };
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Budget, DiskFolder, Error, ErrorKind, Folder, Job, Resources, Result};
@@ -346,7 +346,7 @@ fn a_kill_at_any_operation_leaves_the_last_complete_ones() {
     for at in 1..=operations {
         let folder = tempfile::tempdir().unwrap();
         let test = "checkpoints::child_that_makes_checkpoints";
-        assert!(is_killed(test, "", folder.path(), at).unwrap(), "not killed at {at}");
+        assert!(killed_in_child(test, "", folder.path(), at).unwrap(), "not killed at {at}");
         let disk = DiskFolder::new(folder.path());
         let steps: Vec<u64> = found(&disk, &resources).into_iter().map(|(_, step)| step).collect();
         let last = steps.first().copied().unwrap_or(0);
