@@ -123,6 +123,26 @@ def test_many_rows_keep_their_order_within_the_budget(tmp_path: Path) -> None:
     assert joined.column("text")[count].as_py() is None
 
 
+def test_a_join_of_long_rows_estimates_a_budget_that_works(tmp_path: Path) -> None:
+    ids = [f"{at:>012000}" for at in range(8000)]
+    with bf.Graph.from_arrow(
+        pa.table({"source": ids, "target": ids[1:] + ids[:1]}), ids="string"
+    ) as graph:
+        degrees = bf.degrees(graph)
+    pq.write_table(pa.table({"vertex": ids[::-1]}), tmp_path / "ids.parquet")
+    refusals = list[str]()
+    budget = "160M"
+    while True:
+        try:
+            joined = degrees.join(tmp_path / "ids.parquet", on="vertex", budget=budget)
+            break
+        except bf.BudgetError as error:
+            refusals.append(str(error))
+            budget = f"{error.needed_bytes >> 20}M"
+    assert joined.column("vertex").to_pylist() == ids
+    assert sum("by estimate" in text for text in refusals) == 1, refusals
+
+
 def test_what_cannot_be_joined_is_refused(degrees: bf.Result, tmp_path: Path) -> None:
     def refused(table: Any, message: str, kind: type[Exception] = bf.UsageError) -> None:
         with pytest.raises(kind, match=message):

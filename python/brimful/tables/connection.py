@@ -7,10 +7,17 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from brimful.tables.text_rows import sql_name
+
+if TYPE_CHECKING:
+    import pyarrow
 
 #: Signals whose handlers may raise an exception.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+#: Rows that DuckDB processes together.
+_VECTOR_ROWS = 2048
 #: Seconds between two interrupts of a query.
 _REPEAT_SECONDS = 0.05
 
@@ -27,6 +34,8 @@ class Connection:
         self._native = native
         #: The folder of its temporary files, which outlives it.
         self.folder = folder
+        #: The bytes of a row of each stream, in the batch with the widest rows that was read.
+        self._row_bytes: dict[str, int] = {}
 
     def __enter__(self) -> Connection:
         """Return itself."""
@@ -42,11 +51,49 @@ class Connection:
 
     def cursor(self) -> Connection:
         """Return another connection to the same tables."""
-        return Connection(self._native.cursor(), self.folder)
+        cursor = Connection(self._native.cursor(), self.folder)
+        cursor._row_bytes = self._row_bytes
+        return cursor
 
-    def register(self, name: str, rows: object) -> None:
-        """Make a view of rows in memory."""
-        self._native.register(name, rows)
+    def register(self, name: str, rows: pyarrow.RecordBatchReader) -> None:
+        """Make a view of a stream of rows."""
+        import pyarrow as pa
+
+        self._row_bytes[name] = 0
+        measured = pa.RecordBatchReader.from_batches(rows.schema, self._measured(name, rows))
+        self._native.register(name, measured)
+
+    def _measured(
+        self, name: str, rows: pyarrow.RecordBatchReader
+    ) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the batches of a stream, and note the bytes of its widest rows."""
+        for batch in rows:
+            row_bytes = batch.nbytes // max(batch.num_rows, 1)
+            self._row_bytes[name] = max(self._row_bytes[name], row_bytes)
+            yield batch
+
+    def row_bytes(self) -> int:
+        """Return the bytes of a row of all views together, where rows are widest.
+
+        Of streams, only batches that were read count; of files, only texts.
+        """
+        views = self._native.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal")
+        files = {str(name) for (name,) in views.fetchall()} - self._row_bytes.keys()
+        return sum(self._row_bytes.values()) + sum(map(self._text_bytes, files))
+
+    def _text_bytes(self, view: str) -> int:
+        """Return the bytes of the texts in a row of a view, where rows are widest."""
+        columns = self._native.execute(f"DESCRIBE {sql_name(view)}").fetchall()
+        texts = [name for name, kind, *_ in columns if kind in ("VARCHAR", "BLOB")]
+        if not texts:
+            return 0
+        sizes = " + ".join(f"coalesce(octet_length({sql_name(name)}::BLOB), 0)" for name in texts)
+        widest = (
+            f"SELECT {sizes} AS bytes FROM {sql_name(view)} ORDER BY bytes DESC "
+            f"LIMIT {_VECTOR_ROWS}"
+        )
+        ((mean,),) = self._native.execute(f"SELECT avg(bytes) FROM ({widest})").fetchall()
+        return int(mean or 0)
 
     def execute(self, query: str, parameters: Sequence[object] | None = None) -> Any:
         """Run a query; return its result as DuckDB does."""

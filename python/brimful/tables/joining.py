@@ -41,6 +41,9 @@ _MANAGED = 0.75
 MIN_JOIN_BYTES = 96 << 20
 #: Bytes that a thread of DuckDB holds while it joins and sorts.
 _THREAD_BYTES = 64 << 20
+#: Bytes in which DuckDB joins long rows, and rows for which it takes more: an upper bound of the
+#: measured ones, for rows of 1,000 to 32,000 bytes.
+_LONG_ROWS_BYTES, _LONG_ROWS = 384 << 20, 32 << 10
 #: Bytes that the allocators keep of the memory that a run has freed.
 _RETAINED_BYTES = 16 << 20
 #: Bytes beside the process for a join of the least memory, before pyarrow and DuckDB are loaded.
@@ -360,8 +363,8 @@ def connected(memory: int, resources: Resources | None) -> Iterator[Connection]:
 
     Raises:
         MissingPackageError: DuckDB is not installed.
-        BudgetError: DuckDB needs more memory. It did not say how much, so twice the budget is
-            named.
+        BudgetError: DuckDB needs more memory. It does not say how much, so the error names an
+            estimate.
     """
     from brimful import _native
 
@@ -386,7 +389,12 @@ def connected(memory: int, resources: Resources | None) -> Iterator[Connection]:
         except BudgetError as error:
             if resources is None or error.needed_bytes:
                 raise
-            named = -(-2 * resources.budget_bytes() >> 20) << 20
+            wanted, budget = _LONG_ROWS_BYTES, resources.budget_bytes()
+            # Without the length of rows, the estimate may be too small.
+            with contextlib.suppress(duckdb.Error):
+                wanted += _LONG_ROWS * connection.row_bytes()
+            named = max(2 * budget, budget + int((wanted - memory) / _MANAGED))
+            named = -(-named >> 20) << 20
             sentence = str(error).partition("; ")[0]
             raise BudgetError(
                 f"{sentence}; by estimate, the smallest that works is {named >> 20}M", named
