@@ -508,17 +508,21 @@ def test_the_first_error_of_an_import_on_a_cluster_is_that_of_one_process(
 
 
 @pytest.mark.nightly
-def test_a_task_of_an_import_that_is_killed_is_repeated(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("task", "first"), [(b"_kept_text", 0), (b"_numbered_ids", 10**12)])
+def test_a_task_of_an_import_that_is_killed_is_repeated(
+    cluster: Cluster, tmp_path: Path, task: bytes, first: int
+) -> None:
     paths = []
     for number in range(12):
         paths.append(tmp_path / f"{number:02}.txt")
-        paths[-1].write_text(lines(edges(number, 10_000, 20_000)) * 3)
+        pairs = [(first + s, t) for s, t in edges(number, 10_000, 20_000)]
+        paths[-1].write_text(lines(pairs) * 3)
     alone = imported(paths, tmp_path / "one.brimful", {}, None)
     killed = threading.Event()
 
     def kill_one(over: threading.Event) -> None:
         while not killed.is_set() and not over.is_set():
-            for one in processes(b"ray::_kept_text"):
+            for one in processes(b"ray::" + task):
                 kill(one)
                 killed.set()
 
