@@ -2,11 +2,11 @@
 
 pub(crate) mod cost_model;
 pub mod dealing;
-pub mod division;
 pub mod exchange;
 pub mod extent;
 pub mod forecast;
 pub(crate) mod gather;
+pub mod memory;
 pub mod needs;
 pub(crate) mod options;
 pub mod speed;

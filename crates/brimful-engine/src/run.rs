@@ -27,9 +27,9 @@ use brimful_store::{Content, Resources};
 
 use crate::error::{Error, Result};
 use crate::exchange::division::Division;
-use crate::plan::division::PURPOSE;
 use crate::plan::extent::{Extent, present};
 use crate::plan::forecast::Setting;
+use crate::plan::memory::PURPOSE;
 use crate::plan::needs::Needs;
 use crate::plan::options::{RunOptions, TraversalMode};
 use crate::result::stats::{Durations, Stats, Swept, Traversal};

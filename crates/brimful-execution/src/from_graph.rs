@@ -1,7 +1,7 @@
 //! Programs on the vertices of a graph: opens stores and fills them from shards.
 //!
 //! - `edges`: the data of an edge; `hubs`: memory for vertices with very many edges; `shards`:
-//!   whole vertices from shards; `memory`: the division of the budget.
+//!   whole vertices from shards; `memory`: the shares of the budget.
 //!
 //! Vertices are ranks in the graph's internal order; errors name them by their external ids.
 
@@ -25,16 +25,16 @@ use brimful_vertices::{
 };
 
 use crate::checkpoint::RunCheckpoints;
-use crate::division::Division;
 use crate::error::{Error, Result, element, of_batch};
 use crate::hubs::{Copies, Hubs, bytes_of_graph};
+use crate::partition_shares::PartitionShares;
 use crate::program::{VertexOf, VertexProgram};
 use crate::{Execution, ExecutionOptions, Loading, Partitioner, Partitioning};
 
 pub use crate::options::StoreOptions;
 pub use edges::EdgeData;
 pub(crate) use edges::{ALONG, Tagged, direction, plain_field};
-pub(crate) use memory::{LoadingShares, memory_of_division};
+pub(crate) use memory::{LoadingShares, memory_of_shares};
 pub(crate) use shards::edge_bytes;
 
 /// The store of a partition.
@@ -126,9 +126,9 @@ where
     P::Edge: EdgeData,
 {
     let each = partitions_of(options, resources.workers())?;
-    let division = execution.share.as_ref().map(|share| Division::new(share, each));
-    let all = division.as_ref().map_or(each, Division::partitions);
-    let own = division.as_ref().map_or(0..each, Division::own);
+    let shares = execution.share.as_ref().map(|share| PartitionShares::new(share, each));
+    let all = shares.as_ref().map_or(each, PartitionShares::partitions);
+    let own = shares.as_ref().map_or(0..each, PartitionShares::own);
     let existing = options.kept.filter(|kept| !kept.edges.is_empty());
     let copies = Copies::new(options, size_of::<P::Edge>() as u64, resources.workers().min(each))?;
     let mut hubs = match own.is_empty() {
@@ -138,9 +138,9 @@ where
         }
     };
     // The observer needs less, but the run needs a budget that suffices for the other processes.
-    let lists = each + division.as_ref().map_or(0, Division::partitions);
+    let lists = each + shares.as_ref().map_or(0, PartitionShares::partitions);
     let shared = memory::shared(resources, lists, edge_bytes(part.is_weighted))
-        + division.as_ref().map_or(0, Division::minimum_bytes);
+        + shares.as_ref().map_or(0, PartitionShares::minimum_bytes);
     let memory_bytes = memory::of_each_store(resources, each, shared)?;
     let score = program.cache_score().map(|score| -> ScoreFunction<VertexOf<P>> {
         Arc::new(move |vertex| {
@@ -153,11 +153,11 @@ where
     // Kept vertices stay in their partitions.
     let more = if options.kept.is_some() { 0 } else { COLLECT_SIGNALS };
     let partitioner = partitioner(options, part.graph, (part.vertices, more), all)?;
-    let ranks = match &division {
+    let ranks = match &shares {
         None => 0..part.vertices,
         Some(_) => partitioner.vertices(own, part.vertices).ok_or_else(needs_ranges)?,
     };
-    let mut loading = Loading::divided(program, partitioner, (stores, division), resources)?;
+    let mut loading = Loading::divided(program, partitioner, (stores, shares), resources)?;
     let folder = scratch_folder(part.graph, execution.scratch_folder.as_deref());
     let execution =
         ExecutionOptions { scratch_folder: Some(folder.path().into()), ..execution.clone() };
@@ -343,20 +343,20 @@ pub(crate) fn vertices_of_processes(
     stores: &StoreOptions<'_>,
     graph: &Graph,
     vertices: u64,
-    division: &Division,
+    shares: &PartitionShares,
 ) -> Result<Vec<(u64, u64)>> {
     let all = (vertices, COLLECT_SIGNALS);
-    let partitioner = partitioner(stores, graph, all, division.partitions())?;
+    let partitioner = partitioner(stores, graph, all, shares.partitions())?;
     let mut degrees = graph.degrees_of_first(vertices);
     let of_process = |index| -> Result<(u64, u64)> {
-        let own = partitioner.vertices(division.of_process(index), vertices);
+        let own = partitioner.vertices(shares.of_process(index), vertices);
         let own = own.ok_or_else(needs_ranges)?;
         let count = own.end - own.start;
         // The vertices of processes follow each other.
         let edges = degrees.by_ref().take(count as usize).sum::<brimful_graph::Result<u64>>()?;
         Ok((count, edges))
     };
-    (0..division.share.count).map(of_process).collect()
+    (0..shares.share.count).map(of_process).collect()
 }
 
 /// The error of processes whose vertices are not ranges.

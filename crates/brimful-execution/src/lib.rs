@@ -9,8 +9,8 @@
 //!   signals that gather for a partition; `exchange`: queues between workers, and the detection of
 //!   termination.
 //! - [`lists`]: vertices that are due to signal, and signals that wait to be collected.
-//! - `division`: the partitions of several processes that make a run together; `share`: their
-//!   exchange.
+//! - `partition_shares`: the partitions of several processes that make a run together; `share`:
+//!   their exchange.
 //! - [`checkpoint`]: checkpoints of vertices; `due`: their lists of vertices that are due to signal;
 //!   [`kept`]: stores that stay after a run.
 //! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs for shards on any store.
@@ -79,7 +79,6 @@
 mod asynchronous;
 pub mod checkpoint;
 mod context;
-mod division;
 mod due;
 pub mod error;
 mod exchange;
@@ -91,6 +90,7 @@ pub mod loading;
 pub mod numeric;
 pub mod options;
 mod outbox;
+mod partition_shares;
 pub mod partitioner;
 pub mod program;
 pub mod run;

@@ -11,11 +11,11 @@ use brimful_store::{Reservation, Resources};
 use brimful_vertices::{Edges, Stored, Vertex, VertexStore};
 use serde::{Deserialize, Serialize};
 
-use crate::division::Division;
 use crate::due::DueVertices;
 use crate::error::{Error, Result, element};
 use crate::hubs::Hubs;
 use crate::options::Start;
+use crate::partition_shares::PartitionShares;
 use crate::partitioner::Partitioner;
 use crate::program::{VertexOf, VertexProgram};
 
@@ -58,7 +58,7 @@ pub(crate) struct Loaded<P: VertexProgram, S> {
     /// The vertices that signal first; `None`: every vertex decides whether it signals.
     pub(crate) due: Option<DueVertices>,
     pub(crate) hubs: Option<Hubs>,
-    pub(crate) division: Option<Division>,
+    pub(crate) shares: Option<PartitionShares>,
 }
 
 /// A partition in loading.
@@ -83,8 +83,8 @@ pub struct Loading<'r, P: VertexProgram, S> {
     pub(crate) due: Option<DueVertices>,
     /// Reserves the memory for copies of the largest vertices.
     hubs: Option<Hubs>,
-    /// The division of the partitions, if several processes make the run.
-    division: Option<Division>,
+    /// The shares of the partitions, if several processes make the run.
+    shares: Option<PartitionShares>,
     key: Vec<u8>,
 }
 
@@ -114,12 +114,12 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     pub(crate) fn divided(
         program: P,
         partitioner: Partitioner<P::Id>,
-        (stores, division): (Vec<S>, Option<Division>),
+        (stores, shares): (Vec<S>, Option<PartitionShares>),
         resources: &'r Resources,
     ) -> Result<Self> {
         let bytes = gathered_bytes(resources.budget.free());
         let memory = resources.budget.reserve(bytes, "to load vertices")?;
-        let is_alone =
+        let gains_nothing =
             resources.workers() == 1 && stores.iter().all(|store| store.lookahead() == 0);
         let part = |store| Mutex::new(LoadingPartition { store, gathered: Vec::new(), edges: 0 });
         Ok(Self {
@@ -129,7 +129,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             parts: stores.into_iter().map(part).collect(),
             memory,
             gathered_bytes: 0,
-            most_gathered: match is_alone {
+            most_gathered: match gains_nothing {
                 true => GATHERED_ALONE,
                 // A growing list has up to double the capacity.
                 false => bytes / 2,
@@ -138,7 +138,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             prior: PriorRun::default(),
             due: None,
             hubs: None,
-            division,
+            shares,
             key: Vec::new(),
         })
     }
@@ -169,9 +169,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// # Errors
     /// Errors of its store.
     pub fn add_vertex(&mut self, vertex: VertexOf<P>) -> Result<()> {
-        let division = self.division.as_ref();
-        let partitions = division.map_or(self.parts.len(), Division::partitions);
-        let first = division.map_or(0, |division| division.own().start);
+        let shares = self.shares.as_ref();
+        let partitions = shares.map_or(self.parts.len(), PartitionShares::partitions);
+        let first = shares.map_or(0, |shares| shares.own().start);
         let partition = self.partitioner.partition(vertex.id(), &mut self.key, partitions);
         self.gathered_bytes += (size_of::<VertexOf<P>>() + vertex.heap_bytes()) as u64;
         // A partition of another process has no element.
@@ -208,8 +208,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             Ok::<u64, Error>(duplicates)
         };
         // A caller on a thread of the pool must not wait for the other threads.
-        let is_alone = self.resources.workers() == 1 || rayon::current_thread_index().is_some();
-        let results = match is_alone {
+        let works_here = self.resources.workers() == 1 || rayon::current_thread_index().is_some();
+        let results = match works_here {
             true => vec![store()],
             false => self.resources.broadcast(|_| store()),
         };
@@ -252,11 +252,11 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// Stores the remaining vertices and ends loading.
     pub(crate) fn finish(mut self) -> Result<Loaded<P, S>> {
         self.store()?;
-        let Self { program, partitioner, parts, duplicates, prior, due, hubs, division, .. } = self;
+        let Self { program, partitioner, parts, duplicates, prior, due, hubs, shares, .. } = self;
         let part = |part: Mutex<LoadingPartition<P, S>>| {
             part.into_inner().unwrap_or_else(PoisonError::into_inner)
         };
         let parts = parts.into_iter().map(part).map(|part| (part.store, part.edges)).collect();
-        Ok(Loaded { program, partitioner, parts, duplicates, prior, due, hubs, division })
+        Ok(Loaded { program, partitioner, parts, duplicates, prior, due, hubs, shares })
     }
 }

@@ -14,7 +14,6 @@ use brimful_store::{DiskFolder, Error as StoreError, Reservation, Resources};
 use brimful_vertices::{Borrower, Loan, VertexStore};
 
 use crate::context::{Phase, WorkerContext};
-use crate::division::{Connected, Division};
 use crate::error::{Error, Result, element, no_element};
 use crate::exchange::PacketQueues;
 use crate::hubs::Hubs;
@@ -23,6 +22,7 @@ use crate::loading::PriorRun;
 use crate::loading::{Loaded, Loading};
 use crate::options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Scheduler};
 use crate::outbox::Outbox;
+use crate::partition_shares::{Connected, PartitionShares};
 use crate::partitioner::{Owners, Partitioner, assign};
 use crate::program::{VertexOf, VertexProgram};
 use crate::stats::{ExecutionStats, SuperstepFigures, add};
@@ -110,17 +110,17 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         let resources = loading.resources;
-        let Loaded { program, partitioner, mut parts, duplicates, prior, due, hubs, division } =
+        let Loaded { program, partitioner, mut parts, duplicates, prior, due, hubs, shares } =
             loading.finish()?;
-        let relays = division.as_ref().map_or(0, Division::relays);
+        let relays = shares.as_ref().map_or(0, PartitionShares::relays);
         let (count, workers) = ((parts.len() + relays) as u64, resources.workers());
         let packets = packet_bytes(workers, parts.len().max(relays));
-        let batches = division.as_ref().map_or(0, Division::minimum_bytes);
+        let batches = shares.as_ref().map_or(0, PartitionShares::minimum_bytes);
         for (store, _) in &mut parts {
             store.leave_free(MIN_LISTS * count + packets + batches)?;
         }
-        let first = division.as_ref().map_or(0, |division| division.own().start);
-        let connected = division.map(|division| Connected::new(division, resources)).transpose()?;
+        let first = shares.as_ref().map_or(0, |shares| shares.own().start);
+        let connected = shares.map(|shares| Connected::new(shares, resources)).transpose()?;
         let each = match options.lists {
             ListLocation::Memory => {
                 let most = list_bytes(resources.budget.free(), options.has_fixed_stores);

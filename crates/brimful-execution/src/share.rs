@@ -21,8 +21,8 @@ use brimful_vertices::VertexStore;
 use serde::{Deserialize, Serialize};
 
 use crate::Execution;
-use crate::division::{failed, malformed};
 use crate::error::{Error, Result};
+use crate::partition_shares::{failed, malformed};
 use crate::program::{VertexOf, VertexProgram};
 use crate::stats::SuperstepFigures;
 
@@ -49,7 +49,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
     ) -> Result<(bool, SuperstepFigures)> {
         let Some(connected) = &self.connected else { return Ok((is_due, figures)) };
         let report = Report { superstep: self.supersteps, is_due, figures };
-        let owns = !connected.division.own().is_empty();
+        let owns = !connected.shares.own().is_empty();
         let part = if owns { self.program.contribution().map_err(failed)? } else { Vec::new() };
         let facts = [packed(&report)?, part].concat();
         let all = connected.all_gather(&facts, &self.resources.job)?;

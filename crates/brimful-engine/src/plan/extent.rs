@@ -323,7 +323,7 @@ mod tests {
     use brimful_store::{Budget, Job, Resources};
 
     use super::*;
-    use crate::plan::division::Plan;
+    use crate::plan::memory::Plan;
     use crate::plan::needs::Needs;
 
     const BOTH: &[Index] = &[Index::In, Index::Reverse];

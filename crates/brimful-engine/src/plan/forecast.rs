@@ -10,10 +10,10 @@ use brimful_store::{Budget, Resources};
 
 use crate::error::Result;
 use crate::plan::dealing::{Cluster, Part};
-use crate::plan::division::Plan;
 use crate::plan::exchange::ExchangeForecast;
 use crate::plan::extent::{Extent, IndexExtent, ToBuild};
 use crate::plan::gather;
+use crate::plan::memory::Plan;
 use crate::plan::needs::{GatherNeeds, Needs};
 use crate::traverse::scan::Scan;
 

@@ -2,7 +2,7 @@
 
 use tracing::Level;
 
-use crate::plan::division::Plan;
+use crate::plan::memory::Plan;
 use crate::plan::needs::Needs;
 use crate::result::stats::{Stats, Traversal, Work};
 

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::ShardRun;
 use super::context::unlock;
 use crate::error::{Error, Result};
-use crate::plan::division::MAX_GROUPS;
+use crate::plan::memory::MAX_GROUPS;
 use crate::result::stats::Traversal;
 use crate::traverse::frontier::ACTIVITY_BITS;
 use crate::traverse::residency::PinnedIndex;

@@ -15,8 +15,8 @@ use bytemuck::Pod;
 
 use crate::error::Result;
 use crate::exchange::division::Division;
-use crate::plan::division::{PURPOSE, Plan};
 use crate::plan::extent::Extent;
+use crate::plan::memory::{PURPOSE, Plan};
 use crate::plan::needs::Needs;
 use crate::plan::options::RunOptions;
 use crate::result::stats::Swept;

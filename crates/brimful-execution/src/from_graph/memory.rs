@@ -1,11 +1,11 @@
-//! The division of the budget of a run on stores, and the error if it is too small.
+//! The shares of the budget of a run on stores, and the error if it is too small.
 
 use brimful_store::durable::{PAGE_BYTES, minimum_bytes as min_pages};
 use brimful_store::{Error as StoreError, Resources, sorter};
 
-use crate::division::Division;
 use crate::error::{Error, Result};
 use crate::from_graph::shards::edge_bytes;
+use crate::partition_shares::PartitionShares;
 use crate::{loading, run};
 
 /// Bytes that a run needs in addition to the contents of its stores: memory that is reserved
@@ -46,10 +46,10 @@ impl LoadingShares {
 
 /// Bytes that each of several processes needs in addition: for lists of signals to the partitions
 /// of all, and for batches.
-pub(crate) fn memory_of_division(division: &Division, workers: usize, is_weighted: bool) -> u64 {
+pub(crate) fn memory_of_shares(shares: &PartitionShares, workers: usize, is_weighted: bool) -> u64 {
     let least = |lists| LoadingShares::least(workers, lists, edge_bytes(is_weighted));
-    let each = division.of_process(0).len();
-    least(each + division.partitions()) - least(each) + division.minimum_bytes()
+    let each = shares.of_process(0).len();
+    least(each + shares.partitions()) - least(each) + shares.minimum_bytes()
 }
 
 /// The contents of full stores: their bytes, and the numbers of loaded and of all vertices and

@@ -12,11 +12,11 @@ use brimful_vertices::Place;
 
 use super::NumericOptions;
 use crate::RunMode;
-use crate::division::Division;
 use crate::error::{Error, Result};
-use crate::from_graph::{memory_of_division, partitions_of, vertices_of_processes};
+use crate::from_graph::{memory_of_shares, partitions_of, vertices_of_processes};
 use crate::numeric::divided::check_divided;
 use crate::numeric::forecast::{self, Planned};
+use crate::partition_shares::PartitionShares;
 
 /// Refuses options that the program, the graph or the store does not support, and a budget below
 /// the needs of every run.
@@ -88,18 +88,18 @@ fn minimum_bytes<P: Program>(
         return Ok(forecast::forecast(&needs, &planned)?.minimum);
     };
     // All processes name the needs of the one that needs most.
-    let division = Division::new(share, partitions_of(&stores, workers)?);
+    let shares = PartitionShares::new(share, partitions_of(&stores, workers)?);
     let connected = graph.connected();
     let loaded = if needs.full { graph.vertices() } else { connected };
     let arcs = u128::from(graph.description().arcs.max(1));
     // The observer has no vertices, but all states.
     let mut most = connected * needs.state;
-    for (vertices, edges) in vertices_of_processes(&stores, graph, loaded, &division)? {
+    for (vertices, edges) in vertices_of_processes(&stores, graph, loaded, &shares)? {
         let edges = u128::from(planned.edges) * u128::from(edges) / arcs;
         let part = Planned { vertices: (vertices, vertices), edges: edges as u64, ..planned };
         most = most.max(forecast::forecast(&needs, &part)?.minimum);
     }
-    Ok(most + memory_of_division(&division, workers, weighted))
+    Ok(most + memory_of_shares(&shares, workers, weighted))
 }
 
 /// A budget error names the likely needs of the whole run: not only those of the failed part, and

@@ -1,12 +1,12 @@
 //! Numeric programs in several processes: refused options, and the states for the observer.
 
 use crate::RunMode;
-use crate::division::malformed;
 use crate::error::{Error, Result};
 use crate::from_graph::EdgeData;
 use crate::numeric::NumericOptions;
 use crate::numeric::parts::StateWords;
 use crate::numeric::program::Numeric;
+use crate::partition_shares::malformed;
 use crate::program::{VertexOf, VertexProgram};
 
 /// Refuses options that do not apply to one of several processes.

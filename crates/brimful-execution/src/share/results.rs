@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{packed, unpacked};
 use crate::Execution;
-use crate::division::{Connected, malformed};
 use crate::error::{Error, Result};
+use crate::partition_shares::{Connected, malformed};
 use crate::program::{VertexOf, VertexProgram};
 use crate::stats::ExecutionStats;
 
@@ -56,7 +56,7 @@ impl Connected {
     ) -> Result<(Vec<Contribution>, bool)> {
         let excess = records.len().saturating_sub(self.batch_bytes) as u64;
         self.excess.take(excess)?;
-        let mut parts: Vec<&[u8]> = vec![&[]; self.division.share.count];
+        let mut parts: Vec<&[u8]> = vec![&[]; self.shares.share.count];
         parts.push(records);
         let all = self.scatter(&[u8::from(has_more)], &parts, job)?;
         self.excess.give(excess);
@@ -104,7 +104,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
             }
         }
         let mut records = Vec::new();
-        if Share::observes(&connected.division.share) {
+        if Share::observes(&connected.shares.share) {
             connected.others = Some(totals);
         } else {
             self.for_each(&mut |vertex| {

@@ -67,9 +67,9 @@ const MAX_MESSAGE_BYTES: u64 = 3 << 20;
 /// The number of messages in memory: the next one, and those that wait to be sent.
 const MESSAGES: u64 = 4;
 
-/// The division of edges into parts.
+/// The bounds of the parts into which edges are divided.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Division {
+pub(crate) struct PartBounds {
     pub(crate) layout: KeyLayout,
     /// The first interval of each part.
     starts: Vec<u64>,
@@ -78,7 +78,7 @@ pub(crate) struct Division {
 /// The parts of an index, whose records have the type `R`.
 pub(crate) struct Parts<'s, R> {
     sink: &'s dyn RecordSink,
-    pub(crate) division: Division,
+    pub(crate) bounds: PartBounds,
     /// Records that a writer collects for a part before it hands them over.
     buffered: usize,
     /// The number of records handed over.
@@ -101,24 +101,24 @@ impl<'s, R: EdgeRecord> Parts<'s, R> {
         let sampled: Vec<u64> =
             targets.iter().map(|target| target >> layout.interval_bits).collect();
         let starts = even_parts(&sampled, intervals, sorters.parts());
-        Self::of(sorters, Division { layout, starts }, bytes, workers)
+        Self::of(sorters, PartBounds { layout, starts }, bytes, workers)
     }
 
-    /// The parts of a division; `workers` writers together buffer about `bytes`.
+    /// The parts within `bounds`; `workers` writers together buffer about `bytes`.
     pub(crate) fn of(
         sink: &'s dyn RecordSink,
-        division: Division,
+        bounds: PartBounds,
         bytes: u64,
         workers: usize,
     ) -> Self {
-        let each = usize::try_from(bytes).unwrap_or(usize::MAX) / (workers * division.starts.len());
+        let each = usize::try_from(bytes).unwrap_or(usize::MAX) / (workers * bounds.starts.len());
         let buffered = (each.min(MAX_PUT_BYTES) / size_of::<R>()).max(MIN_RECORDS);
-        Self { sink, division, buffered, len: AtomicU64::new(0), records: PhantomData }
+        Self { sink, bounds, buffered, len: AtomicU64::new(0), records: PhantomData }
     }
 
     /// The least memory of one writer, in bytes.
-    pub(crate) fn minimum_bytes(division: &Division) -> u64 {
-        (division.starts.len() * MIN_RECORDS * size_of::<R>()) as u64
+    pub(crate) fn minimum_bytes(bounds: &PartBounds) -> u64 {
+        (bounds.starts.len() * MIN_RECORDS * size_of::<R>()) as u64
     }
 
     /// The number of records that were handed over.
@@ -133,12 +133,12 @@ impl<'s, R: EdgeRecord> Parts<'s, R> {
 
     /// A writer for one worker.
     pub(crate) fn writer(&self) -> PartWriter<'_, R> {
-        let buffers = self.division.starts.iter().map(|_| Vec::new()).collect();
+        let buffers = self.bounds.starts.iter().map(|_| Vec::new()).collect();
         PartWriter { parts: self, buffers }
     }
 
     fn part_of(&self, record: &R) -> usize {
-        let Division { layout, starts } = &self.division;
+        let PartBounds { layout, starts } = &self.bounds;
         let (_, target, _) = record.unpack(*layout);
         let interval = target >> layout.interval_bits;
         // The first part begins at interval 0.
@@ -163,7 +163,7 @@ impl<'s, R: EdgeRecord> Parts<'s, R> {
         job: &Job,
     ) -> Result<Applied> {
         job.begin("write shards", self.len.into_inner());
-        let Division { layout, starts } = self.division;
+        let PartBounds { layout, starts } = self.bounds;
         let (weighted, positioned) = (R::WEIGHTED, R::POSITIONED);
         let task = Task { layout, geometry, policy, undirected, weighted, positioned };
         let task = serde_json::to_vec(&task).map_err(|_| damaged())?;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use brimful_store::{Job, Resources};
 use serde::{Deserialize, Serialize};
 
-use crate::build::divided::{Division, Parts, RecordSink};
+use crate::build::divided::{PartBounds, Parts, RecordSink};
 use crate::build::edge_writer::{EdgeWriter, RecordWriter};
 use crate::build::records::{EdgeRecord, RecordWork};
 use crate::build::weights::hash_all;
@@ -75,7 +75,7 @@ pub(crate) fn write_mapped<W: RecordWriter>(
 /// The facts that another process needs to map edges.
 #[derive(Debug, Serialize, Deserialize)]
 struct Task {
-    division: Division,
+    bounds: PartBounds,
     is_reverse: bool,
     undirected: bool,
     weighted: bool,
@@ -108,7 +108,7 @@ impl Mapping<'_> {
             IdTable::Ranks(ranks) => (None, ranks.bytes()),
         };
         let task = Task {
-            division: parts.division.clone(),
+            bounds: parts.bounds.clone(),
             is_reverse: self.index == Index::Reverse,
             undirected: self.undirected,
             weighted: R::WEIGHTED,
@@ -155,7 +155,7 @@ pub fn map_edges(
     send: impl FnMut(usize, Vec<u8>) -> Result<()> + Send,
 ) -> Result<Vec<u8>> {
     let task: Task = serde_json::from_slice(task).map_err(|_| damaged())?;
-    let (layout, weighted, positioned) = (task.division.layout, task.weighted, task.positioned);
+    let (layout, weighted, positioned) = (task.bounds.layout, task.weighted, task.positioned);
     let table = match task.first {
         Some(first) => IdTable::Consecutive { first },
         None => IdTable::Ranks(RankTable::of(table)),
@@ -191,14 +191,14 @@ where
 
     fn with<R: EdgeRecord>(self) -> Result<Counts> {
         let Self { task, table, resources, mut batches, sink } = self;
-        let minimum = BATCH_BYTES + 2 * Parts::<R>::minimum_bytes(&task.division);
+        let minimum = BATCH_BYTES + 2 * Parts::<R>::minimum_bytes(&task.bounds);
         resources.budget.require(minimum, PURPOSE)?;
         let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
         // A buffer is copied when it is sent.
         let bytes = (memory.bytes() - BATCH_BYTES) / 2;
-        let layout = task.division.layout;
+        let layout = task.bounds.layout;
         let index = if task.is_reverse { Index::Reverse } else { Index::In };
-        let parts = Parts::<R>::of(&sink, task.division, bytes, 1);
+        let parts = Parts::<R>::of(&sink, task.bounds, bytes, 1);
         let mut writer = EdgeWriter::new(parts.writer(), layout, task.undirected);
         let (mut out, mut counts) = (Output::default(), Counts::default());
         while let Some((file, message)) = batches()? {

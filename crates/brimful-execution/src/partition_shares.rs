@@ -18,13 +18,13 @@ const MAX_BATCH: u64 = 8 << 20;
 
 /// The partitions of an execution, by process.
 #[derive(Debug, Clone)]
-pub(crate) struct Division {
+pub(crate) struct PartitionShares {
     pub(crate) share: Share,
     /// Partitions of each process.
     each: usize,
 }
 
-impl Division {
+impl PartitionShares {
     pub(crate) fn new(share: &Share, each: usize) -> Self {
         Self { share: share.clone(), each }
     }
@@ -63,7 +63,7 @@ impl Division {
 /// The connection of an execution to those of the other processes, and the memory of batches.
 #[derive(Debug)]
 pub(crate) struct Connected {
-    pub(crate) division: Division,
+    pub(crate) shares: PartitionShares,
     /// Bytes after which a batch is sent.
     pub(crate) batch_bytes: usize,
     #[expect(dead_code, reason = "holds the memory of batches")]
@@ -75,12 +75,12 @@ pub(crate) struct Connected {
 }
 
 impl Connected {
-    pub(crate) fn new(division: Division, resources: &Resources) -> Result<Self> {
-        let (batches, budget) = (division.batches(), &resources.budget);
+    pub(crate) fn new(shares: PartitionShares, resources: &Resources) -> Result<Self> {
+        let (batches, budget) = (shares.batches(), &resources.budget);
         let each = (budget.free() / 16 / batches).clamp(MIN_BATCH, MAX_BATCH);
         let memory = budget.reserve(batches * each, "for signals to and from other workers")?;
         let excess = Growth::new(budget, "for long signals to and from other workers")?;
-        Ok(Self { division, batch_bytes: each as usize, memory, excess, others: None })
+        Ok(Self { shares, batch_bytes: each as usize, memory, excess, others: None })
     }
 
     /// The figures of the other processes, once the observer has received them.
@@ -90,7 +90,7 @@ impl Connected {
 
     /// Sends facts to all processes, and returns those of all that own partitions.
     pub(crate) fn all_gather(&self, facts: &[u8], job: &Job) -> Result<Vec<Contribution>> {
-        let share = &self.division.share;
+        let share = &self.shares.share;
         let all = share.exchange.all_gather(facts, &[], job)?;
         if all.len() == share.count { Ok(all) } else { Err(malformed()) }
     }
@@ -102,7 +102,7 @@ impl Connected {
         parts: &[&[u8]],
         job: &Job,
     ) -> Result<Vec<Contribution>> {
-        let share = &self.division.share;
+        let share = &self.shares.share;
         let all = share.exchange.scatter(facts, parts, job)?;
         if all.len() == share.count { Ok(all) } else { Err(malformed()) }
     }
