@@ -11,8 +11,8 @@
 //! - [`lists`]: vertices that are due to signal, and signals that wait to be collected.
 //! - `partition_shares`: the partitions of several processes that make a run together; `share`:
 //!   their exchange.
-//! - [`checkpoint`]: checkpoints of vertices; `due`: their lists of vertices that are due to signal;
-//!   [`kept`]: stores that stay after a run.
+//! - [`checkpoint`]: checkpoints of vertices; `due`: their lists of vertices that are due to
+//!   signal; [`kept`]: stores that stay after a run.
 //! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs for shards on any store.
 //! - [`error`]: the errors of all these.
 //!

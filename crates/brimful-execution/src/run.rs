@@ -335,8 +335,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         result
     }
 
-    /// Delivers and collects all signals in flight; no vertex signals. Afterwards the remaining work
-    /// is in the to-signal lists.
+    /// Delivers and collects all signals in flight; no vertex signals. Afterwards the remaining
+    /// work is in the to-signal lists.
     ///
     /// # Errors
     /// As [`Execution::run`].

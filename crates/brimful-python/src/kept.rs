@@ -1,11 +1,12 @@
 //! `read_table`, `number_ids`, `replace_numbers`, `rank_range`, `map_edges`: work for an import in
-//! other processes, which keep the edges of its files. Also the other end: an object in Python that leads them.
+//! other processes, which keep the edges of its files. Also the other end: an object in Python that
+//! leads them.
 //!
 //! The object has the method `next(seconds)` of messages (see `parsed.rs`), the last one of each
 //! file; `batches()`, the number of batches; `batch(at)`, the number of a file and a constant
 //! buffer; `replace(task, generation, table)`; and the methods `names()`, `number(task)`,
-//! `rank(task, declared)` and `map(task, slots, lines, last)`, which return an object with the method `next(seconds)`.
-//! Views of memory end with the call.
+//! `rank(task, declared)` and `map(task, slots, lines, last)`, which return an object with the
+//! method `next(seconds)`. Views of memory end with the call.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

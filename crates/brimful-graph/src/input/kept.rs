@@ -57,8 +57,8 @@ pub trait KeptEdges: fmt::Debug + Send + Sync {
     /// The processes are gone.
     fn names(&self) -> Result<Box<dyn Messages>>;
 
-    /// Begins [`crate::build::numbering::number_ids`] of `task` for all batches. Returns the message
-    /// of the ids of each generation, in the order of the generations' numbers.
+    /// Begins [`crate::build::numbering::number_ids`] of `task` for all batches. Returns the
+    /// message of the ids of each generation, in the order of the generations' numbers.
     ///
     /// # Errors
     /// The work could not be begun.

@@ -1,8 +1,8 @@
 //! Plain objects in a packed form that needs no calls of Python.
 //!
-//! These are None, truth values, integers of 64 bits, floats, strings, and lists, tuples, frozensets
-//! and dictionaries of them; every state of Pregel is a list. Invariant: reading returns an equal
-//! object of the same types. JSON writes all other objects.
+//! These are None, truth values, integers of 64 bits, floats, strings, and lists, tuples,
+//! frozensets and dictionaries of them; every state of Pregel is a list. Invariant: reading returns
+//! an equal object of the same types. JSON writes all other objects.
 
 use brimful::store::varint::{read_varint, write_varint};
 use brimful::vertices::field::take;

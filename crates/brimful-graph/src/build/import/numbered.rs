@@ -28,7 +28,7 @@ const MAX_IDS: usize = 1 << 22;
 /// The memory of an id of a generation in this process, in bytes: its message and its internal id.
 const ID_BYTES: u64 = 8 + 2 + 8;
 
-/// The ids of all generations: pairs of an order key, and a generation with a mark (see [`at`]).
+/// The ids of all generations: pairs of an order key, and a generation with a mark (see [`occurrence`]).
 struct Marked<'j> {
     pairs: Sorter<'j, Pair>,
     /// The number of ids of each generation.
@@ -36,7 +36,7 @@ struct Marked<'j> {
 }
 
 /// A generation, and the mark of an id in it.
-fn at(generation: usize, mark: Mark) -> u64 {
+fn occurrence(generation: usize, mark: Mark) -> u64 {
     (generation as u64) << 16 | u64::from(mark.bits())
 }
 
@@ -85,7 +85,7 @@ impl Import<'_> {
                 return Err(damaged());
             }
             for (key, mark) in keys.iter().zip(&*marks) {
-                writer.push(Pair { first: *key, second: at(generation, *mark) })?;
+                writer.push(Pair { first: *key, second: occurrence(generation, *mark) })?;
             }
             lengths.push(keys.len() as u64);
             job.advance(edges);
