@@ -6,6 +6,8 @@ import argparse
 import contextlib
 import inspect
 import io
+import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 import brimful as bf
 from brimful.catalog import algorithms
 from brimful.cli import app, tree
+from brimful.cli.options import print_json, show_rows
 from brimful.options import table
 from brimful.options.runs import PlaceOptions
 from command import BUDGET, DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
@@ -587,3 +590,26 @@ def test_a_text_in_the_place_of_a_number_is_shown_in_quotes() -> None:
         for call, says in calls:
             with pytest.raises(bf.UsageError, match=says):
                 call()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_rows_are_written_a_thousand_at_a_time(
+    as_json: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Unbuffered output needs a call of the system for each write.
+    class Output(io.StringIO):
+        writes = 0
+
+        def write(self, text: str) -> int:
+            self.writes += 1
+            return super().write(text)
+
+    output = Output()
+    monkeypatch.setattr(sys, "stdout", output)
+    if as_json:
+        print_json({"rows": iter(range(5000)), "none": iter([])})
+        assert json.loads(output.getvalue()) == {"rows": [*range(5000)], "none": []}
+    else:
+        show_rows(("one", "other"), zip(range(5000), range(5000), strict=True))
+        assert output.getvalue().splitlines()[::5000] == ["one\tother", "4999\t4999"]
+    assert output.writes < 15

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from brimful.cli.arguments import count, integer, real
@@ -19,10 +19,13 @@ from brimful.options.imports import import_options
 from brimful.options.table import Option, ResourceOptions, checked, flag, options_of, picked
 from brimful.resources import Resources
 from brimful.sizes import format_bytes
+from brimful.wording import escape_controls
 
 if TYPE_CHECKING:
     from brimful import _native
 
+#: Rows or items that are written together.
+_WRITTEN_TOGETHER = 1024
 #: Address space that threads and the smallest work take besides the program.
 _LEAST_ADDRESS_SPACE = 80 << 20
 #: Address space that modules take which a command loads later.
@@ -194,8 +197,8 @@ def print_json(figures: dict[str, Any]) -> None:
             sys.stdout.write(json.dumps(value))
             continue
         before = "["
-        for item in value:
-            sys.stdout.write(before + json.dumps(item))
+        while together := list(islice(value, _WRITTEN_TOGETHER)):
+            sys.stdout.write(before + json.dumps(together)[1:-1])
             before = ", "
         sys.stdout.write("[]" if before == "[" else "]")
     print("}", flush=True)
@@ -230,6 +233,10 @@ def show(text: str) -> None:
 
 def show_rows(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table, one row on each line, its columns separated by tabs."""
-    for row in chain([names], rows):
-        print(readable("\t".join(map(str, row)), sys.stdout), file=sys.stdout)
+    lines: Iterable[str] = ("\t".join(map(str, row)) for row in chain([names], rows))
+    if sys.stdout.isatty():
+        lines = map(escape_controls, lines)
+    lines = (line + "\n" for line in lines)
+    while together := "".join(islice(lines, _WRITTEN_TOGETHER)):
+        sys.stdout.write(together)
     sys.stdout.flush()
