@@ -106,7 +106,6 @@ def import_files(
     replace: bool,
     progress: Progress | None,
     kept: tuple[bool, object] | None,
-    sorters: object | None,
 ) -> dict[str, Any]: ...
 def has_names(
     path: str,
@@ -212,7 +211,6 @@ def import_stream(
     replace: bool,
     progress: Progress | None,
     kept: tuple[list[str], object] | None,
-    sorters: object | None,
 ) -> dict[str, Any]: ...
 def join_declarations(first: str, second: str) -> str | None: ...
 def pick_columns(

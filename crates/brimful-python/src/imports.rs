@@ -26,7 +26,6 @@ use crate::arrow_in::ArrowEdges;
 use crate::arrow_names::ColumnIds;
 use crate::call::{Limits, with_resources, with_stream};
 use crate::columns::{Wanted, described};
-use crate::divided::sorters_of;
 use crate::errors::Failure;
 use crate::figures::{bytes_moved, describe, phases};
 use crate::kept::kept_of;
@@ -173,11 +172,11 @@ pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64)
 
 /// Imports files of any format other than tables as the new graph directory `out`; with `replace`,
 /// in the place of the graph there. `kept`: whether ids are strings, and the processes that read
-/// the files and keep their edges. `sorters` sort the edges, if given.
+/// the files and keep their edges.
 #[pyfunction]
 #[pyo3(signature = (
     paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops,
-    duplicates, threads, budget, process_budget, origin, replace, progress, kept, sorters
+    duplicates, threads, budget, process_budget, origin, replace, progress, kept
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
@@ -201,7 +200,6 @@ pub(crate) fn import_files<'py>(
     replace: bool,
     progress: Option<&Bound<'py, PyAny>>,
     kept: Option<(bool, Py<PyAny>)>,
-    sorters: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
     let ids = IdChoice::from_name(ids).map_err(Failure::from)?;
@@ -210,7 +208,6 @@ pub(crate) fn import_files<'py>(
     let options = ImportOptions {
         columns,
         replace,
-        sorters: sorters_of(sorters)?,
         ..options(undirected, vertices, &index, &choices, origin)?
     };
     let input = match kept {
@@ -232,7 +229,7 @@ pub(crate) fn import_files<'py>(
 #[pyo3(signature = (
     stream, out, *, name, source, target, weight, ignored, undirected, vertices, ids, isolated,
     vertex_rows, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget,
-    reserve_bytes, origin, replace, progress, kept, sorters
+    reserve_bytes, origin, replace, progress, kept
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
@@ -262,14 +259,12 @@ pub(crate) fn import_stream<'py>(
     replace: bool,
     progress: Option<&Bound<'py, PyAny>>,
     kept: Option<(Vec<PathBuf>, Py<PyAny>)>,
-    sorters: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
     // The schema of the stream defines the type of its ids.
     let choices = Choices { ids: IdChoice::Auto, on_error, weights, self_loops, duplicates };
-    let sorters = sorters_of(sorters)?;
     let options = options(undirected, vertices, &index, &choices, origin)?;
-    let options = ImportOptions { replace, sorters, ..options };
+    let options = ImportOptions { replace, ..options };
     let ids = ColumnIds::from_name(ids).map_err(Failure::from)?;
     let origin = Path::new(&name);
     let mut edges =

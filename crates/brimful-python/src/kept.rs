@@ -3,10 +3,10 @@
 //! leads them.
 //!
 //! The object has the method `next(seconds)` of messages (see `parsed.rs`), the last one of each
-//! file; `batches()`, the number of batches; `batch(at)`, the number of a file and a constant
-//! buffer; `replace(task, generation, table)`; and the methods `names()`, `number(task)`,
-//! `rank(task, declared)` and `map(task, slots, lines, last)`, which return an object with the
-//! method `next(seconds)`. Views of memory end with the call.
+//! file; `batches()`, the number of batches; `parts()`, the most parts of edges;
+//! `replace(task, generation, table)`; and the methods `names()`, `number(task)`,
+//! `rank(task, declared)`, `map(task, slots, lines, last)` and `sort(task, parts)`, which return an
+//! object with the method `next(seconds)`. Views of memory end with the call.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,12 +45,16 @@ impl KeptEdges for PythonKept {
         Python::attach(|py| self.0.bind(py).call_method0("batches")?.extract()).map_err(failed)
     }
 
-    fn batch(&self, at: usize) -> GraphResult<(usize, Message)> {
-        let batch = Python::attach(|py| {
-            self.0.bind(py).call_method1("batch", (at,))?.extract::<(usize, PyBuffer<u8>)>()
+    fn parts(&self) -> GraphResult<usize> {
+        Python::attach(|py| self.0.bind(py).call_method0("parts")?.extract()).map_err(failed)
+    }
+
+    fn sort(&self, task: &[u8], parts: usize) -> GraphResult<Box<dyn Messages>> {
+        let messages = Python::attach(|py| {
+            let arguments = (PyBytes::new(py, task), parts);
+            Ok(self.0.bind(py).call_method1("sort", arguments)?.unbind())
         });
-        let (file, buffer) = batch.map_err(failed)?;
-        Ok((file, message_of(buffer)?))
+        Ok(Box::new(PythonMessages(messages.map_err(failed)?)))
     }
 
     fn names(&self) -> GraphResult<Box<dyn Messages>> {

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from brimful.cluster.sorting import Sorting
+from brimful.cluster.sorting import Sorted, Sorting
 from brimful.cluster.tasks import Share, Tasks, each, labelled, put, sent_by
 from brimful.errors import StoreIoError
 
@@ -130,15 +130,6 @@ class Keeping:
         """Return the number of batches."""
         return len(self._batches)
 
-    def batch(self, at: int) -> tuple[int, Any]:
-        """Return the number of a file, and a batch of it.
-
-        Raises:
-            WorkerLostError: The batch is lost.
-        """
-        file, reference = self._batches[at]
-        return file, self._reading[0].fetched(file, reference)
-
     def rank(self, task: bytes, declared: Sequence[int]) -> _Ranks:
         """Begin to rank the ids of each range; those of `declared` have ids apart from edges."""
         ids, self._ids = self._ids, {}
@@ -158,6 +149,14 @@ class Keeping:
         names = [f"maps part {number} of the edges" for number in range(len(groups))]
         self._mapping.append(Tasks(_records, inputs, names, self._at_once))
         return _Records(self._mapping[-1], self._sorters)
+
+    def parts(self) -> int:
+        """Return the most parts into which the records of edges are divided."""
+        return self._sorters.parts
+
+    def sort(self, task: bytes, parts: int) -> Sorted:
+        """Begin to sort the records of each part that were mapped since the last call."""
+        return self._sorters.sort(task, parts)
 
     def end(self) -> None:
         """End all tasks at once, and forget the edges."""

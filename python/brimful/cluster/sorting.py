@@ -1,6 +1,6 @@
 """Edges of an import that the tasks of a Ray cluster sort into shards.
 
-The importing process puts the edges of each part into Ray's object store. A task sorts a part
+Tasks that map edges leave the records of each part in Ray's object store. A task sorts a part
 within a budget of its own, and yields its shards, which the importing process writes in the order
 of the parts.
 """
@@ -11,8 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from brimful.cluster.tasks import Share, Tasks, each, put, sent_by
-from brimful.errors import StoreIoError
+from brimful.cluster.tasks import Share, Tasks, each, sent_by
 
 #: Parts for each task that runs at a time, so that unequal parts keep all tasks at work.
 _PARTS_OF_TASK = 4
@@ -28,32 +27,17 @@ class Sorting:
         self.parts = _PARTS_OF_TASK * at_once
         #: References to the records of each part.
         self._records: dict[int, list[Any]] = {}
-        self._bytes_sent = 0
-        self._indexes: list[_Sorted] = []
-        self._refusal: StoreIoError | None = None
-
-    def put(self, part: int, records: memoryview) -> None:
-        """Keep a copy of records of a part.
-
-        Raises:
-            StoreIoError: Ray's object store has no room.
-        """
-        try:
-            self.add(part, put(records, "edges"))
-        except StoreIoError as error:
-            self._refusal = error
-            raise
-        self._bytes_sent += len(records)
+        self._indexes: list[Sorted] = []
 
     def add(self, part: int, reference: Any) -> None:
         """Keep a reference to records of a part."""
         self._records.setdefault(part, []).append(reference)
 
-    def sort(self, task: bytes, parts: int) -> _Sorted:
-        """Begin to sort the records that were put since the last call."""
-        put, self._records = self._records, {}
-        records = [put.get(part, []) for part in range(parts)]
-        self._indexes.append(_Sorted(records, task, self._share, self._at_once))
+    def sort(self, task: bytes, parts: int) -> Sorted:
+        """Begin to sort the records that were added since the last call."""
+        added, self._records = self._records, {}
+        records = [added.get(part, []) for part in range(parts)]
+        self._indexes.append(Sorted(records, task, self._share, self._at_once))
         return self._indexes[-1]
 
     def end(self) -> None:
@@ -66,19 +50,18 @@ class Sorting:
     def failure(self) -> BaseException | None:
         """The error that ended the sorting, if there was one."""
         failures = (index.tasks.failure for index in self._indexes)
-        return next((failure[1] for failure in failures if failure is not None), self._refusal)
+        return next((failure[1] for failure in failures if failure is not None), None)
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the tasks."""
         tasks = [index.tasks for index in self._indexes]
         return {
-            "bytes_sent": self._bytes_sent,
             "bytes_received": sum(one.bytes_received for one in tasks),
             "wait_seconds": sum(one.wait_seconds for one in tasks),
         }
 
 
-class _Sorted:
+class Sorted:
     """The messages of the tasks that sort the parts of one index."""
 
     def __init__(self, records: list[list[Any]], task: bytes, share: Share, at_once: int) -> None:

@@ -117,7 +117,6 @@ def import_paths(
             origin=origin,
             replace=replace,
             kept=None if parsing is None else parsing.kept,
-            sorters=None if parsing is None else parsing.sorters,
         ) | {"duplicates_policy": options["duplicates"]}
 
     if cluster is not None:
@@ -353,7 +352,6 @@ def import_table(
             origin=origin,
             replace=replace and place == out,
             kept=None if decoding is None else decoding.keep(table),
-            sorters=None if decoding is None else decoding.sorters,
         )
     for kind in all_left_out(figures):
         kind["input"] = redacted(kind["input"])

@@ -1,14 +1,10 @@
 //! Edges that other processes sort into shards.
 //!
-//! The import maps the ends of edges to internal ids and hands the edges over, as records of the
-//! sorter. Each of the *parts* into which it divides them is a range of target intervals, which
-//! another process sorts and encodes. The import writes the segments of the parts in their order.
+//! Other processes map the ends of edges to internal ids, and make records of the sorter. Each of
+//! the *parts* into which the import divides the edges is a range of target intervals, which a
+//! process sorts and encodes. The import writes the segments of the parts in their order.
 //! Invariant: a segment belongs to one interval, and so do equal edges; so segments and counts are
 //! those of one sorter of all edges.
-
-use std::fmt;
-use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use brimful_store::{Folder, Job, Resources, sorter};
 use serde::{Deserialize, Serialize};
@@ -17,33 +13,12 @@ use crate::build::edge_writer::RecordWriter;
 use crate::build::records::{EdgeRecord, KeyLayout, RecordWork};
 use crate::build::shards::{Encoded, IndexWriter, ShardSorter, encoding_bytes};
 use crate::error::{Error, Result};
+use crate::input::kept::KeptEdges;
 use crate::input::policy::{Applied, Policy};
-use crate::message::{Message, Messages, put, take};
+use crate::message::{Message, put, take};
 use crate::read::degree_counter::DegreeCounter;
 use crate::read::shards::{Geometry, PackedSegment};
 use crate::read::weight_range::WeightRange;
-
-/// Takes the records of parts.
-pub trait RecordSink: Sync {
-    /// Hands over records of a part.
-    ///
-    /// # Errors
-    /// The records could not be kept.
-    fn put(&self, part: usize, records: &[u8]) -> Result<()>;
-}
-
-/// Processes that sort the edges of an import.
-pub trait Sorters: RecordSink + fmt::Debug + Send {
-    /// The maximum number of parts into which the edges are divided.
-    fn parts(&self) -> usize;
-
-    /// Begins [`sort_part`] of `task` with the records of each of `parts` parts that were handed
-    /// over since the last call. Returns the messages of the parts, one part after the other.
-    ///
-    /// # Errors
-    /// The work could not be begun.
-    fn sort(&self, task: &[u8], parts: usize) -> Result<Box<dyn Messages>>;
-}
 
 /// The facts about a part that its process must know.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -56,7 +31,7 @@ struct Task {
     positioned: bool,
 }
 
-/// The maximum number of bytes that are handed over together.
+/// The maximum number of bytes that are sent together.
 const MAX_PUT_BYTES: usize = 4 << 20;
 /// The least number of records in a buffer.
 const MIN_RECORDS: usize = 1 << 10;
@@ -75,99 +50,48 @@ pub(crate) struct PartBounds {
     starts: Vec<u64>,
 }
 
-/// The parts of an index, whose records have the type `R`.
-pub(crate) struct Parts<'s, R> {
-    sink: &'s dyn RecordSink,
-    pub(crate) bounds: PartBounds,
-    /// Records that a writer collects for a part before it hands them over.
-    buffered: usize,
-    /// The number of records handed over.
-    len: AtomicU64,
-    records: PhantomData<fn(R)>,
+/// The options of sorting the edges of an index.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SortOptions {
+    pub(crate) geometry: Geometry,
+    pub(crate) policy: Policy,
+    pub(crate) undirected: bool,
 }
 
-impl<'s, R: EdgeRecord> Parts<'s, R> {
+impl PartBounds {
     /// Parts of the intervals below the internal id `ends`, with about as many edges each, judged
-    /// by the ascending `targets` of some edges. `workers` writers together buffer about `bytes`.
-    pub(crate) fn new(
-        sorters: &'s dyn Sorters,
-        layout: KeyLayout,
-        ends: u64,
-        targets: &[u64],
-        bytes: u64,
-        workers: usize,
-    ) -> Self {
+    /// by the ascending `targets` of some edges.
+    pub(crate) fn new(layout: KeyLayout, ends: u64, targets: &[u64], parts: usize) -> Self {
         let intervals = ends.div_ceil(1 << layout.interval_bits);
         let sampled: Vec<u64> =
             targets.iter().map(|target| target >> layout.interval_bits).collect();
-        let starts = even_parts(&sampled, intervals, sorters.parts());
-        Self::of(sorters, PartBounds { layout, starts }, bytes, workers)
+        Self { layout, starts: even_parts(&sampled, intervals, parts) }
     }
 
-    /// The parts within `bounds`; `workers` writers together buffer about `bytes`.
-    pub(crate) fn of(
-        sink: &'s dyn RecordSink,
-        bounds: PartBounds,
-        bytes: u64,
-        workers: usize,
-    ) -> Self {
-        let each = usize::try_from(bytes).unwrap_or(usize::MAX) / (workers * bounds.starts.len());
-        let buffered = (each.min(MAX_PUT_BYTES) / size_of::<R>()).max(MIN_RECORDS);
-        Self { sink, bounds, buffered, len: AtomicU64::new(0), records: PhantomData }
-    }
-
-    /// The least memory of one writer, in bytes.
-    pub(crate) fn minimum_bytes(bounds: &PartBounds) -> u64 {
-        (bounds.starts.len() * MIN_RECORDS * size_of::<R>()) as u64
-    }
-
-    /// The number of records that were handed over.
-    pub(crate) fn len(&self) -> u64 {
-        self.len.load(Ordering::Relaxed)
-    }
-
-    /// Counts records that another process hands over.
-    pub(crate) fn count(&self, records: u64) {
-        self.len.fetch_add(records, Ordering::Relaxed);
-    }
-
-    /// A writer for one worker.
-    pub(crate) fn writer(&self) -> PartWriter<'_, R> {
-        let buffers = self.bounds.starts.iter().map(|_| Vec::new()).collect();
-        PartWriter { parts: self, buffers }
-    }
-
-    fn part_of(&self, record: &R) -> usize {
-        let PartBounds { layout, starts } = &self.bounds;
-        let (_, target, _) = record.unpack(*layout);
-        let interval = target >> layout.interval_bits;
+    fn part_of<R: EdgeRecord>(&self, record: &R) -> usize {
+        let (_, target, _) = record.unpack(self.layout);
+        let interval = target >> self.layout.interval_bits;
         // The first part begins at interval 0.
-        starts.partition_point(|start| *start <= interval) - 1
+        self.starts.partition_point(|start| *start <= interval) - 1
     }
 
-    fn put(&self, part: usize, records: &mut Vec<R>) -> Result<()> {
-        self.count(records.len() as u64);
-        self.sink.put(part, bytemuck::cast_slice(records))?;
-        records.clear();
-        Ok(())
-    }
-
-    /// Lets the other processes sort what was written, and writes their segments to `index`.
-    pub(crate) fn sort(
+    /// Lets other processes sort `records` records of the type `R`, which are theirs already, and
+    /// writes their segments to `index`.
+    pub(crate) fn sort<R: EdgeRecord>(
         self,
-        sorters: &dyn Sorters,
-        geometry: Geometry,
-        policy: Policy,
-        undirected: bool,
+        records: u64,
+        kept: &dyn KeptEdges,
+        options: SortOptions,
         index: &mut IndexWriter,
         job: &Job,
     ) -> Result<Applied> {
-        job.begin("write shards", self.len.into_inner());
-        let PartBounds { layout, starts } = self.bounds;
+        job.begin("write shards", records);
+        let Self { layout, starts } = self;
+        let SortOptions { geometry, policy, undirected } = options;
         let (weighted, positioned) = (R::WEIGHTED, R::POSITIONED);
         let task = Task { layout, geometry, policy, undirected, weighted, positioned };
         let task = serde_json::to_vec(&task).map_err(|_| damaged())?;
-        let mut messages = sorters.sort(&task, starts.len())?;
+        let mut messages = kept.sort(&task, starts.len())?;
         let (mut all, mut ended) = (Applied::default(), 0);
         while let Some((part, message)) = messages.next(job)? {
             if part != ended {
@@ -212,34 +136,63 @@ fn even_parts(sampled: &[u64], intervals: u64, count: usize) -> Vec<u64> {
     starts
 }
 
-/// Collects the records of one worker by part.
-pub(crate) struct PartWriter<'p, R> {
-    parts: &'p Parts<'p, R>,
+/// Collects the records of one worker by part, and passes them to `send` with the number of the
+/// part.
+pub(crate) struct PartWriter<'c, R, S> {
+    bounds: PartBounds,
+    send: S,
+    /// Records that are collected for a part before they are sent.
+    buffered: usize,
     buffers: Vec<Vec<R>>,
+    /// The number of records that were sent.
+    count: &'c mut u64,
 }
 
-impl<R: EdgeRecord> RecordWriter for PartWriter<'_, R> {
+impl<'c, R: EdgeRecord, S: FnMut(usize, Vec<u8>) -> Result<()>> PartWriter<'c, R, S> {
+    /// A writer that buffers about `bytes`.
+    pub(crate) fn new(bounds: PartBounds, bytes: u64, send: S, count: &'c mut u64) -> Self {
+        let each = usize::try_from(bytes).unwrap_or(usize::MAX) / bounds.starts.len();
+        let buffered = (each.min(MAX_PUT_BYTES) / size_of::<R>()).max(MIN_RECORDS);
+        let buffers = bounds.starts.iter().map(|_| Vec::new()).collect();
+        Self { bounds, send, buffered, buffers, count }
+    }
+
+    /// The least memory of a writer, in bytes.
+    pub(crate) fn minimum_bytes(bounds: &PartBounds) -> u64 {
+        (bounds.starts.len() * MIN_RECORDS * size_of::<R>()) as u64
+    }
+
+    fn send(&mut self, part: usize) -> Result<()> {
+        let records = &mut self.buffers[part];
+        *self.count += records.len() as u64;
+        (self.send)(part, bytemuck::cast_slice(records).to_vec())?;
+        records.clear();
+        Ok(())
+    }
+}
+
+impl<R, S> RecordWriter for PartWriter<'_, R, S>
+where
+    R: EdgeRecord,
+    S: FnMut(usize, Vec<u8>) -> Result<()>,
+{
     type Record = R;
 
     #[inline]
     fn push(&mut self, record: R) -> Result<()> {
-        let part = self.parts.part_of(&record);
+        let part = self.bounds.part_of(&record);
         let buffer = &mut self.buffers[part];
         if buffer.capacity() == 0 {
-            buffer.reserve_exact(self.parts.buffered);
+            buffer.reserve_exact(self.buffered);
         }
         buffer.push(record);
-        if buffer.len() == self.parts.buffered {
-            self.parts.put(part, buffer)?;
-        }
-        Ok(())
+        if buffer.len() == self.buffered { self.send(part) } else { Ok(()) }
     }
 
     fn finish(mut self) -> Result<()> {
-        for (part, buffer) in self.buffers.iter_mut().enumerate().filter(|(_, b)| !b.is_empty()) {
-            self.parts.put(part, buffer)?;
-        }
-        Ok(())
+        let full = |part: &usize| !self.buffers[*part].is_empty();
+        let parts: Vec<usize> = (0..self.buffers.len()).filter(full).collect();
+        parts.into_iter().try_for_each(|part| self.send(part))
     }
 }
 

@@ -21,18 +21,16 @@ use std::time::Instant;
 use brimful_store::external::PartialFolder;
 use brimful_store::{Folder, Job, Moved, Resources, sorter};
 
-use crate::build::divided::Sorters;
 use crate::build::records::WeightedPair;
 use crate::build::shards::{Built, encoding_bytes};
 use crate::build::weights::{Hashed, Weights};
-use crate::edges::EdgeSource;
 use crate::error::{Error, Result};
 use crate::input::columns::ColumnChoice;
 use crate::input::decompress;
 pub use crate::input::formats::parser::OnError;
 pub use crate::input::id_choice::IdChoice;
 use crate::input::policy::Policy;
-use crate::input::scan::{Reader, ScanSummary, reading_bytes};
+use crate::input::scan::{Edges, Reader, ScanSummary, reading_bytes};
 pub use crate::input::source::Input;
 pub use crate::input::stream::{EdgeStream, Listed, Rejection};
 use crate::order::bitmap::IdBitmap;
@@ -45,7 +43,7 @@ use ids::IdMap;
 pub(crate) use ids::{OrderedIds, write_ids};
 use left_out::LeftOut;
 pub use reverse::{build_reverse, build_reverse_alone, reverse_minimum_bytes};
-use sort::{Indexed, MappedEdges};
+use sort::{Indexed, MappedEdges, Place};
 
 /// The options of an import.
 #[derive(Debug, Clone, Default)]
@@ -75,8 +73,6 @@ pub struct ImportOptions {
     pub origin: Option<String>,
     /// Replace the graph at the output path, if there is one.
     pub replace: bool,
-    /// Processes that sort the edges; `None`: this process does.
-    pub sorters: Option<Arc<dyn Sorters>>,
     /// The geometry of shards.
     pub geometry: Geometry,
 }
@@ -273,7 +269,6 @@ impl Import<'_> {
             // The share of the sorters, which is not in use yet.
             decoder_bytes: self.sorter_bytes(IDS_BYTES + half),
         };
-        let kept = input.kept();
         let (source, mut seen) = reader.read(input)?;
         self.end_phase("read");
         self.undirected |= seen.undirected && !self.options.directed;
@@ -282,33 +277,34 @@ impl Import<'_> {
             let problem = "it contains no edges; `--vertices N` makes a graph without edges";
             return Err(Error::input(&self.input, problem));
         }
-        // Weights are computed from external ids, so this comes before ids are mapped.
-        let hashed = Hashed(&*source);
-        let source: &dyn EdgeSource = match self.options.weights {
-            Weights::Input => &*source,
-            Weights::Hash => &hashed,
-        };
-        seen.weighted |= self.options.weights == Weights::Hash;
+        let hashed = self.options.weights == Weights::Hash;
+        seen.weighted |= hashed;
         let sampled = std::mem::take(&mut seen.sampled);
-        let (joined, numbered);
-        let mut hashed = self.options.weights == Weights::Hash;
-        let (source, map, ids) = match (seen.ranks.take(), &kept) {
-            (Some(ranks), _) => {
+        // For ends of edges that are internal ids already.
+        let same = IdMap::Consecutive { first: 0 };
+        let (own, joined);
+        let (place, map, ids) = match (source, seen.ranks.take()) {
+            (Edges::Kept(kept), Some(ranks)) => {
                 let (map, ids) = self.order(ranks, seen.id_type, sampled)?;
-                (source, map, ids)
+                (Place::Elsewhere { kept, hashed }, map, ids)
             }
-            (None, Some(kept)) => {
+            (Edges::Kept(kept), None) => {
                 self.check_declared(&seen.declared)?;
-                let (edges, ids) = self.order_numbered(kept, &seen, sampled)?;
+                let ids = self.order_numbered(kept, &seen, sampled)?;
                 // The edges have their weights already.
-                (numbered, hashed) = (edges, false);
-                (&numbered as &dyn EdgeSource, IdMap::Consecutive { first: 0 }, ids)
+                (Place::Elsewhere { kept, hashed: false }, same, ids)
             }
-            (None, None) => {
+            (Edges::Here(source), Some(ranks)) => {
+                own = Hashed { source, is_hashed: hashed };
+                let (map, ids) = self.order(ranks, seen.id_type, sampled)?;
+                (Place::Here(&own), map, ids)
+            }
+            (Edges::Here(source), None) => {
                 self.check_declared(&seen.declared)?;
-                let (edges, ids) = self.order_joined(source, &seen, sampled)?;
+                own = Hashed { source, is_hashed: hashed };
+                let (edges, ids) = self.order_joined(&own, &seen, sampled)?;
                 joined = edges;
-                (&joined as &dyn EdgeSource, IdMap::Consecutive { first: 0 }, ids)
+                (Place::Here(&joined), same, ids)
             }
         };
         // The policy `Sum` gives weights to edges that have none.
@@ -317,9 +313,7 @@ impl Import<'_> {
         // Dropped self-loops may belong to vertices without another edge.
         let drops = self.options.policy.drops_self_loops();
         let edges = MappedEdges {
-            source,
-            kept: kept.as_deref(),
-            hashed,
+            place,
             map: &map,
             ends: if drops { ids.tally.vertices() } else { connected },
             weighted: seen.weighted,

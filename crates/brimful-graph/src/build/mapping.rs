@@ -3,12 +3,10 @@
 //! Another process maps batches of kept edges, and passes on the records of each part. Invariant:
 //! the records are those that the import would make of the same batches.
 
-use std::sync::{Mutex, PoisonError};
-
 use brimful_store::{Job, Resources};
 use serde::{Deserialize, Serialize};
 
-use crate::build::divided::{PartBounds, Parts, RecordSink};
+use crate::build::divided::{PartBounds, PartWriter};
 use crate::build::edge_writer::{EdgeWriter, RecordWriter};
 use crate::build::records::{EdgeRecord, RecordWork};
 use crate::build::weights::hash_all;
@@ -95,20 +93,20 @@ pub(crate) struct Mapping<'a> {
 }
 
 impl Mapping<'_> {
-    /// Lets other processes map all edges and hand over the records of each of `parts`. `last`: the
-    /// edges are not needed again.
+    /// Lets other processes map all edges and hand over the records of each part. `last`: the edges
+    /// are not needed again. Returns the number of records.
     pub(crate) fn run<R: EdgeRecord>(
         &self,
-        parts: &Parts<'_, R>,
+        bounds: &PartBounds,
         last: bool,
         job: &Job,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let (first, bytes) = match &self.table {
             IdTable::Consecutive { first } => (Some(*first), [&[][..]; 2]),
             IdTable::Ranks(ranks) => (None, ranks.bytes()),
         };
         let task = Task {
-            bounds: parts.bounds.clone(),
+            bounds: bounds.clone(),
             is_reverse: self.index == Index::Reverse,
             undirected: self.undirected,
             weighted: R::WEIGHTED,
@@ -118,14 +116,14 @@ impl Mapping<'_> {
         };
         let task = serde_json::to_vec(&task).map_err(|_| damaged())?;
         job.begin("sort", self.kept.batches()? as u64);
-        let mut messages = self.kept.map(&task, bytes, last)?;
+        let (mut messages, mut records) = (self.kept.map(&task, bytes, last)?, 0);
         while let Some((_, message)) = messages.next(job)? {
             let counts: Counts =
                 serde_json::from_slice((*message).as_ref()).map_err(|_| damaged())?;
-            parts.count(counts.records);
+            records += counts.records;
             job.advance(counts.batches);
         }
-        Ok(())
+        Ok(records)
     }
 }
 
@@ -152,7 +150,7 @@ pub fn map_edges(
     table: [&[u8]; 2],
     resources: &Resources,
     batches: impl FnMut() -> Result<Option<(usize, Message)>>,
-    send: impl FnMut(usize, Vec<u8>) -> Result<()> + Send,
+    send: impl FnMut(usize, Vec<u8>) -> Result<()>,
 ) -> Result<Vec<u8>> {
     let task: Task = serde_json::from_slice(task).map_err(|_| damaged())?;
     let (layout, weighted, positioned) = (task.bounds.layout, task.weighted, task.positioned);
@@ -160,18 +158,9 @@ pub fn map_edges(
         Some(first) => IdTable::Consecutive { first },
         None => IdTable::Ranks(RankTable::of(table)),
     };
-    let work = BatchMapping { task, table, resources, batches, sink: Sink(Mutex::new(send)) };
+    let work = BatchMapping { task, table, resources, batches, send };
     let counts = layout.with_records(weighted, positioned, work)?;
     serde_json::to_vec(&counts).map_err(|_| damaged())
-}
-
-/// Passes records on.
-struct Sink<S>(Mutex<S>);
-
-impl<S: FnMut(usize, Vec<u8>) -> Result<()> + Send> RecordSink for Sink<S> {
-    fn put(&self, part: usize, records: &[u8]) -> Result<()> {
-        (self.0.lock().unwrap_or_else(PoisonError::into_inner))(part, records.to_vec())
-    }
 }
 
 struct BatchMapping<'a, N, S> {
@@ -179,28 +168,28 @@ struct BatchMapping<'a, N, S> {
     table: IdTable<'a>,
     resources: &'a Resources,
     batches: N,
-    sink: Sink<S>,
+    send: S,
 }
 
 impl<N, S> RecordWork for BatchMapping<'_, N, S>
 where
     N: FnMut() -> Result<Option<(usize, Message)>>,
-    S: FnMut(usize, Vec<u8>) -> Result<()> + Send,
+    S: FnMut(usize, Vec<u8>) -> Result<()>,
 {
     type Done = Result<Counts>;
 
     fn with<R: EdgeRecord>(self) -> Result<Counts> {
-        let Self { task, table, resources, mut batches, sink } = self;
-        let minimum = BATCH_BYTES + 2 * Parts::<R>::minimum_bytes(&task.bounds);
+        let Self { task, table, resources, mut batches, send } = self;
+        let minimum = BATCH_BYTES + 2 * PartWriter::<R, S>::minimum_bytes(&task.bounds);
         resources.budget.require(minimum, PURPOSE)?;
         let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
         // A buffer is copied when it is sent.
         let bytes = (memory.bytes() - BATCH_BYTES) / 2;
         let layout = task.bounds.layout;
         let index = if task.is_reverse { Index::Reverse } else { Index::In };
-        let parts = Parts::<R>::of(&sink, task.bounds, bytes, 1);
-        let mut writer = EdgeWriter::new(parts.writer(), layout, task.undirected);
         let (mut out, mut counts) = (Output::default(), Counts::default());
+        let parts = PartWriter::<R, S>::new(task.bounds, bytes, send, &mut counts.records);
+        let mut writer = EdgeWriter::new(parts, layout, task.undirected);
         while let Some((file, message)) = batches()? {
             resources.job.check()?;
             take_edges(file, &message, &mut out)?;
@@ -211,7 +200,6 @@ where
             counts.batches += 1;
         }
         writer.finish()?;
-        counts.records = parts.len();
         Ok(counts)
     }
 }

@@ -43,17 +43,23 @@ pub fn hash(one: u64, other: u64) -> f64 {
     (1 + splitmix64(min.wrapping_mul(GOLDEN) ^ max) % 100) as f64
 }
 
-/// A source whose edges have hashed weights instead of their own.
-pub(crate) struct Hashed<'s>(pub(crate) &'s dyn EdgeSource);
+/// A source whose edges have hashed weights instead of their own, if `is_hashed`. Weights are
+/// computed from external ids, before these are mapped.
+pub(crate) struct Hashed<'s> {
+    pub(crate) source: Box<dyn EdgeSource + 's>,
+    pub(crate) is_hashed: bool,
+}
 
 impl EdgeSource for Hashed<'_> {
     fn parts(&self) -> usize {
-        self.0.parts()
+        self.source.parts()
     }
 
     fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
-        self.0.read_part(part, batch)?;
-        hash_all(batch);
+        self.source.read_part(part, batch)?;
+        if self.is_hashed {
+            hash_all(batch);
+        }
         Ok(())
     }
 }

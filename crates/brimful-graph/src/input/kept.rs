@@ -15,7 +15,6 @@ use std::sync::Arc;
 use brimful_store::{Job, Resources};
 use serde::{Deserialize, Serialize};
 
-use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
 use crate::input::formats::TextFormat;
 use crate::input::formats::parser::Output;
@@ -40,7 +39,7 @@ pub(crate) fn check_files(count: usize) -> Result<()> {
     }
 }
 
-/// The processes that read files, keep their edges, rank ids and map edges.
+/// The processes that read files, keep their edges, rank ids, and map and sort edges.
 pub trait KeptEdges: fmt::Debug + Send + Sync {
     /// The last message of a file that was read, and the number of the file; `None` after the last
     /// file. With generations, the same then follows for each, once its table is handed over.
@@ -77,12 +76,6 @@ pub trait KeptEdges: fmt::Debug + Send + Sync {
     /// The processes are gone.
     fn batches(&self) -> Result<usize>;
 
-    /// A batch, and the number of its file.
-    ///
-    /// # Errors
-    /// The batch is lost.
-    fn batch(&self, at: usize) -> Result<(usize, Message)>;
-
     /// Begins [`rank_range`] of `task` for each range with ids, and for the ranges `declared`.
     /// Returns the message of each range with its number, in any order.
     ///
@@ -97,6 +90,20 @@ pub trait KeptEdges: fmt::Debug + Send + Sync {
     /// # Errors
     /// The work could not be begun.
     fn map(&self, task: &[u8], table: [&[u8]; 2], last: bool) -> Result<Box<dyn Messages>>;
+
+    /// The maximum number of parts into which the records are divided.
+    ///
+    /// # Errors
+    /// The processes are gone.
+    fn parts(&self) -> Result<usize>;
+
+    /// Begins [`crate::build::divided::sort_part`] of `task` with the records of each of `parts`
+    /// parts that were mapped since the last call. Returns the messages of the parts, one part
+    /// after the other.
+    ///
+    /// # Errors
+    /// The work could not be begun.
+    fn sort(&self, task: &[u8], parts: usize) -> Result<Box<dyn Messages>>;
 }
 
 /// Files whose edges stay with the processes that read them.
@@ -126,33 +133,6 @@ pub trait TableStream: EdgeStream {
     /// # Errors
     /// The facts are damaged.
     fn absorb(&mut self, path: &Path, before: u64, positions: u64, facts: &[u8]) -> Result<()>;
-}
-
-/// The kept edges as a source.
-pub(crate) struct KeptSource {
-    edges: Arc<dyn KeptEdges>,
-    batches: usize,
-}
-
-impl KeptSource {
-    pub(crate) fn new(edges: &Arc<dyn KeptEdges>) -> Result<Self> {
-        Ok(Self { edges: Arc::clone(edges), batches: edges.batches()? })
-    }
-}
-
-impl EdgeSource for KeptSource {
-    fn parts(&self) -> usize {
-        self.batches
-    }
-
-    fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
-        let (file, message) = self.edges.batch(part)?;
-        let mut out = Output::default();
-        std::mem::swap(&mut out.edges, batch);
-        take_edges(file, &message, &mut out)?;
-        std::mem::swap(&mut out.edges, batch);
-        Ok(())
-    }
 }
 
 /// Reads the edges of a batch, with positions among those of all files.

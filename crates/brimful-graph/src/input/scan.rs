@@ -27,6 +27,7 @@ use crate::input::formats::parser::OnError;
 use crate::input::formats::reader::CHUNK_BYTES;
 use crate::input::formats::{TextFile, TextFormat, graphalytics, webgraph::WebGraph};
 use crate::input::id_choice::IdChoice;
+use crate::input::kept::KeptEdges;
 use crate::input::pairs::{PairFiles, PairStream};
 use crate::input::policy::Policy;
 use crate::input::pump::chunks_in_flight;
@@ -37,6 +38,14 @@ pub(crate) use summary::{Declared, InputScan, ScanSummary};
 
 /// The result of a scan: edges for the second pass, and the summary.
 type Reading<'i> = (Box<dyn EdgeSource + 'i>, ScanSummary);
+
+/// Edges for the second pass.
+pub(crate) enum Edges<'i> {
+    /// This process reads them.
+    Here(Box<dyn EdgeSource + 'i>),
+    /// Other processes keep them.
+    Kept(&'i dyn KeptEdges),
+}
 
 /// Bytes of chunks, batches (with input positions, if `positions`) and spool buffers of a reading
 /// pass.
@@ -75,7 +84,7 @@ pub(crate) struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads the input once; returns counts, ids, and a source of the edges for the second pass.
-    pub(crate) fn read<'i>(&self, input: &'i mut Input<'_>) -> Result<Reading<'i>> {
+    pub(crate) fn read<'i>(&self, input: &'i mut Input<'_>) -> Result<(Edges<'i>, ScanSummary)> {
         let bitmap = IdBitmap::new(self.bitmap_bytes);
         let scan = InputScan::new(bitmap, self.undirected, self.policy.drops_self_loops());
         if let (IdChoice::String, Some(format)) = (self.ids, input.numbered()) {
@@ -83,7 +92,11 @@ impl Reader<'_> {
                 format!("ids of {format} are integers by definition; leave --ids string out");
             return Err(Error::Usage(problem));
         }
-        match input {
+        let (source, seen): Reading<'i> = match input {
+            Input::Kept(files) => {
+                let seen = self.read_kept(files, scan)?;
+                return Ok((Edges::Kept(&*files.edges), seen));
+            }
             Input::EdgeList(paths) => self.read_words(&alone(TextFormat::EdgeList, paths), scan),
             Input::Text(format, paths) => self.read_words(&alone(*format, paths), scan),
             Input::Graphalytics(paths) => {
@@ -94,16 +107,19 @@ impl Reader<'_> {
                 let mut stream = WebGraph::open(path, self.decoder_bytes, |path| self.open(path))?;
                 self.read_stream(&mut stream, scan)
             }
-            Input::Kept(files) => self.read_kept(files, scan),
             Input::Pairs(files) => self.read_pairs(files, scan),
             Input::Stream(stream) => self.read_stream(&mut **stream, scan),
             Input::Numbered(source, vertices) => {
                 let source: &dyn EdgeSource = *source;
                 let edges = self.read_twice(source, &scan, source.parts() as u64, |_| 1)?;
                 let declared = self.settle(&scan, 0..*vertices, None)?;
-                Ok((Box::new(source), scan.into_summary(declared, IdType::Int64, false, edges)))
+                Ok((
+                    Box::new(source) as _,
+                    scan.into_summary(declared, IdType::Int64, false, edges),
+                ))
             }
-        }
+        }?;
+        Ok((Edges::Here(source), seen))
     }
 
     /// True if a file is uncompressed. For a file that cannot be examined it is false; reading that

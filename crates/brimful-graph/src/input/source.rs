@@ -1,11 +1,10 @@
 //! The inputs of an import: files, streams and generators.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use crate::edges::EdgeSource;
 use crate::input::formats::TextFormat;
-use crate::input::kept::{KeptEdges, KeptFiles, KeptKind};
+use crate::input::kept::{KeptFiles, KeptKind};
 use crate::input::stream::EdgeStream;
 
 /// An input of an import.
@@ -51,14 +50,6 @@ impl Input<'_> {
             Self::WebGraph(path) => path.clone(),
             Self::Stream(stream) => stream.name().into(),
             Self::Numbered(..) => "(generator)".into(),
-        }
-    }
-
-    /// The edges that stay with other processes.
-    pub(crate) fn kept(&self) -> Option<Arc<dyn KeptEdges>> {
-        match self {
-            Self::Kept(files) => Some(Arc::clone(&files.edges)),
-            _ => None,
         }
     }
 

@@ -1,21 +1,24 @@
 //! Imports whose edges are sorted elsewhere: the files and the report of any import.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use brimful_graph::build::divided::{RecordSink, Sorters, sort_part};
+use brimful_graph::build::divided::sort_part;
 use brimful_graph::build::import::{ImportOptions, ImportReport, Input, import};
+use brimful_graph::input::formats::TextFormat;
 use brimful_graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful_graph::message::{Message, Messages};
 use brimful_graph::{Error, Result};
 use brimful_store::{DiskFolder, Job};
 
+use super::kept::Kept;
+use super::parsed::import_kept;
 use super::{bytes_of, resources, write};
 
 /// Sorts parts in this process, each within `bytes`.
 #[derive(Debug)]
 pub(crate) struct Here {
-    parts: usize,
+    pub(crate) parts: usize,
     bytes: u64,
     folder: PathBuf,
     /// The records of each part, in pieces.
@@ -30,23 +33,19 @@ impl Here {
     }
 }
 
-impl RecordSink for Here {
-    fn put(&self, part: usize, records: &[u8]) -> Result<()> {
+impl Here {
+    pub(crate) fn put(&self, part: usize, records: Vec<u8>) -> Result<()> {
         let mut all = self.records.lock().unwrap();
         if all.len() <= part {
             all.resize(part + 1, Vec::new());
         }
-        all[part].push(records.to_vec());
+        all[part].push(records);
         Ok(())
     }
 }
 
-impl Sorters for Here {
-    fn parts(&self) -> usize {
-        self.parts
-    }
-
-    fn sort(&self, task: &[u8], parts: usize) -> Result<Box<dyn Messages>> {
+impl Here {
+    pub(crate) fn sort(&self, task: &[u8], parts: usize) -> Result<Box<dyn Messages>> {
         let mut all = std::mem::take(&mut *self.records.lock().unwrap());
         all.resize(parts, Vec::new());
         let mut sent = Vec::new();
@@ -94,9 +93,14 @@ fn import_divided(
     options: &ImportOptions,
     sorters: Option<Here>,
 ) -> Result<ImportReport> {
-    let sorters = sorters.map(|sorters| Arc::new(sorters) as Arc<dyn Sorters>);
-    let options = ImportOptions { sorters, ..options.clone() };
-    import(Input::EdgeList(vec![text.into()]), out, &options, &resources(2, 1 << 28))
+    let paths = vec![text.into()];
+    match sorters {
+        None => import(Input::EdgeList(paths), out, options, &resources(2, 1 << 28)),
+        Some(sorters) => {
+            let change = |kept: &mut Kept| kept.sorters = sorters;
+            import_kept(TextFormat::EdgeList, &paths, out, options, 1 << 28, change)
+        }
+    }
 }
 
 #[test]

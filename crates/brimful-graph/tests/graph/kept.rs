@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use brimful_graph::build::divided::{RecordSink, Sorters};
 use brimful_graph::build::mapping::map_edges;
 use brimful_graph::build::numbering::number_ids;
 use brimful_graph::input::kept::{KeptEdges, rank_range, ranking_bytes};
@@ -37,7 +36,7 @@ pub(crate) struct Kept {
     /// The generations of numbered ids, and the memory of a process that numbers.
     numbered: Mutex<Vec<Generation>>,
     pub(crate) numbering_bytes: u64,
-    pub(crate) sorters: Arc<Here>,
+    pub(crate) sorters: Here,
     /// Memory of a process that ranks.
     pub(crate) ranking_bytes: u64,
     /// The number of batches that are mapped together.
@@ -56,7 +55,7 @@ impl Kept {
             generations: Vec::new(),
             numbered: Mutex::default(),
             numbering_bytes: 1 << 28,
-            sorters: Arc::new(Here::new(5, 1 << 28, folder, None)),
+            sorters: Here::new(5, 1 << 28, folder, None),
             ranking_bytes: ranking_bytes(),
             together: 2,
         };
@@ -144,9 +143,12 @@ impl KeptEdges for Kept {
         Ok(self.state.lock().unwrap().batches.len())
     }
 
-    fn batch(&self, at: usize) -> Result<(usize, Message)> {
-        let (file, message) = &self.state.lock().unwrap().batches[at];
-        Ok((*file, boxed(message)))
+    fn parts(&self) -> Result<usize> {
+        Ok(self.sorters.parts)
+    }
+
+    fn sort(&self, task: &[u8], parts: usize) -> Result<Box<dyn Messages>> {
+        self.sorters.sort(task, parts)
     }
 
     fn rank(&self, task: &[u8], declared: &[usize]) -> Result<Box<dyn Messages>> {
@@ -168,7 +170,7 @@ impl KeptEdges for Kept {
         let map = |(number, batches): (usize, &[(usize, Vec<u8>)])| {
             let mut left = batches.iter();
             let next = || Ok(left.next().map(|(file, message)| (*file, boxed(message))));
-            let send = |part, records: Vec<u8>| self.sorters.put(part, &records);
+            let send = |part, records| self.sorters.put(part, records);
             Ok((number, map_edges(task, table, &resources(1, 1 << 26), next, send)?))
         };
         let batches = &self.state.lock().unwrap().batches;
@@ -176,11 +178,6 @@ impl KeptEdges for Kept {
         let messages: Vec<_> = groups.map(map).collect::<Result<_>>()?;
         Ok(Box::new(InOrder(messages.into_iter())))
     }
-}
-
-/// The sorters of kept edges.
-pub(crate) fn sorters_of(kept: &Arc<Kept>) -> Option<Arc<dyn Sorters>> {
-    Some(Arc::clone(&kept.sorters) as Arc<dyn Sorters>)
 }
 
 /// True if an error is about a budget.

@@ -17,12 +17,12 @@ use brimful_graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful_graph::input::sending::{Choices, has_names, minimum_bytes, parse_file};
 use brimful_store::DiskFolder;
 
-use super::kept::{Kept, is_small, sorters_of};
+use super::kept::{Kept, is_small};
 use super::{bytes_of, resources, write};
 
 /// Imports `paths` from the messages of each, which are parsed within `bytes`; `change` changes the
 /// processes that keep the edges.
-fn import_kept(
+pub(super) fn import_kept(
     format: TextFormat,
     paths: &[PathBuf],
     out: &Path,
@@ -47,10 +47,8 @@ fn import_kept(
     let paths = paths.to_vec();
     let mut kept = Kept::new(messages, names, out.parent().unwrap());
     change(&mut kept);
-    let kept = Arc::new(kept);
-    let options = ImportOptions { sorters: sorters_of(&kept), ..options.clone() };
-    let files = KeptFiles { paths, kind: KeptKind::Text(format, names), edges: kept };
-    import(Input::Kept(files), out, &options, &super::resources(2, BYTES))
+    let files = KeptFiles { paths, kind: KeptKind::Text(format, names), edges: Arc::new(kept) };
+    import(Input::Kept(files), out, options, &super::resources(2, BYTES))
 }
 
 /// Memory of an import.

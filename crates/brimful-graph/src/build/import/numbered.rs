@@ -5,8 +5,6 @@
 //! the generations' numbers. Every step is sequential, so memory is that of the sorters and of one
 //! generation's ids. Invariant: the order is the one that a set of all ids would give.
 
-use std::sync::Arc;
-
 use brimful_store::sequence::{Sequence, SequenceWriter};
 use brimful_store::sorter::Sorter;
 
@@ -16,7 +14,7 @@ use crate::build::records::Pair;
 use crate::build::weights::Weights;
 use crate::edges::BATCH_EDGES;
 use crate::error::{Error, Result};
-use crate::input::kept::{KeptEdges, KeptSource};
+use crate::input::kept::KeptEdges;
 use crate::input::parsed::{Replacement, damaged};
 use crate::input::scan::ScanSummary;
 use crate::order::choice::Sampled;
@@ -45,10 +43,10 @@ impl Import<'_> {
     /// by internal id from then on.
     pub(super) fn order_numbered(
         &mut self,
-        kept: &Arc<dyn KeptEdges>,
+        kept: &dyn KeptEdges,
         seen: &ScanSummary,
         sampled: Sampled,
-    ) -> Result<(KeptSource, OrderedIds)> {
+    ) -> Result<OrderedIds> {
         let marked = self.receive_numbered(kept, seen)?;
         let lengths = marked.lengths;
         let declared = DeclaredKeys::new(&seen.declared.ranges, None, seen.id_type);
@@ -57,15 +55,11 @@ impl Import<'_> {
         let (flat, ordered) = joins::write_ordered(&ids, sampled, self.folder, self.resources)?;
         self.replace_numbers(kept, &ids, flat, &occurrences, &lengths)?;
         self.end_phase("rank ids");
-        Ok((KeptSource::new(kept)?, ordered))
+        Ok(ordered)
     }
 
     /// Takes in the ids of all generations.
-    fn receive_numbered(
-        &self,
-        kept: &Arc<dyn KeptEdges>,
-        seen: &ScanSummary,
-    ) -> Result<Marked<'_>> {
+    fn receive_numbered(&self, kept: &dyn KeptEdges, seen: &ScanSummary) -> Result<Marked<'_>> {
         let job = &*self.resources.job;
         let most_ids = (self.sorter_bytes(0) / 4 / ID_BYTES) as usize;
         let task = Task {
@@ -136,7 +130,7 @@ impl Import<'_> {
     /// Lets other processes replace the numbers of each generation by internal ids.
     fn replace_numbers(
         &self,
-        kept: &Arc<dyn KeptEdges>,
+        kept: &dyn KeptEdges,
         ids: &DistinctIds,
         flat: bool,
         occurrences: &Sequence<[u64; 2]>,

@@ -7,7 +7,7 @@ use brimful_store::{Resources, sorter};
 
 use super::{IDS_BYTES, IdMap, Import, index_bytes};
 use crate::build::degrees;
-use crate::build::divided::Parts;
+use crate::build::divided::{PartBounds, SortOptions};
 use crate::build::edge_writer::{EdgeWriter, RecordWriter};
 use crate::build::mapping::{Mapping, write_mapped};
 use crate::build::records::{EdgeRecord, KeyLayout, RecordWork, WeightedPair};
@@ -22,13 +22,18 @@ use crate::read::description::LongestLists;
 use crate::read::index::Index;
 use crate::read::shards::ShardFile;
 
+/// The place of edges.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'a> {
+    /// This process reads, maps and sorts them.
+    Here(&'a dyn EdgeSource),
+    /// Other processes keep and map them, and sort them. `hashed`: their weights are hashed.
+    Elsewhere { kept: &'a dyn KeptEdges, hashed: bool },
+}
+
 /// Edges, and the internal ids of their ends.
 pub(super) struct MappedEdges<'a> {
-    pub(super) source: &'a dyn EdgeSource,
-    /// The same edges, if other processes keep them and can map them.
-    pub(super) kept: Option<&'a dyn KeptEdges>,
-    /// True if weights are hashed.
-    pub(super) hashed: bool,
+    pub(super) place: Place<'a>,
     pub(super) map: &'a IdMap,
     /// All internal ids are below this number.
     pub(super) ends: u64,
@@ -38,21 +43,22 @@ pub(super) struct MappedEdges<'a> {
 }
 
 impl MappedEdges<'_> {
-    /// Passes all edges, in their direction in `index`, to writers that `begin` makes.
+    /// Passes all edges of `source`, in their direction in `index`, to writers that `begin` makes.
     fn write_all<W: RecordWriter>(
         &self,
+        source: &dyn EdgeSource,
         index: Index,
         resources: &Resources,
         begin: impl Fn() -> EdgeWriter<W> + Sync,
     ) -> Result<()> {
-        resources.job.begin("sort", self.source.parts() as u64);
+        resources.job.begin("sort", source.parts() as u64);
         let table = self.map.table();
         let push_all = |writer: &mut EdgeWriter<W>, batch: &EdgeBatch| {
             write_mapped(&table, index, batch, writer)?;
             resources.job.advance(1);
             Ok(())
         };
-        each_part(self.source, resources, || Ok(begin()), push_all, EdgeWriter::finish)
+        each_part(source, resources, || Ok(begin()), push_all, EdgeWriter::finish)
     }
 }
 
@@ -68,9 +74,11 @@ impl Import<'_> {
     pub(super) fn sort_mapped(&mut self, edges: &MappedEdges<'_>, tally: Tally) -> Result<Indexed> {
         let (map, connected) = (edges.map, tally.connected());
         // Other processes do not count degrees.
-        let counted = match self.options.sorters {
-            Some(_) => 0,
-            None => connected.min(self.spare / 4 / degrees::bytes_per_vertex(edges.weighted)),
+        let counted = match edges.place {
+            Place::Elsewhere { .. } => 0,
+            Place::Here(_) => {
+                connected.min(self.spare / 4 / degrees::bytes_per_vertex(edges.weighted))
+            }
         };
         let mut degrees = DegreeCounter::new(0..counted, edges.weighted);
         let forward = self.sort_index(Index::In, edges, &mut degrees)?;
@@ -159,8 +167,8 @@ impl RecordWork for IndexSorting<'_, '_, '_> {
         let bytes = more + import.sorter_bytes(edges.map.memory_bytes() + counting);
         let (folder, geometry) = (import.folder, import.options.geometry);
         let (policy, undirected) = (import.options.policy, import.undirected);
-        let built = match &import.options.sorters {
-            None => {
+        let built = match edges.place {
+            Place::Here(source) => {
                 let sorter = ShardSorter::<R>::new(
                     folder,
                     layout,
@@ -170,36 +178,22 @@ impl RecordWork for IndexSorting<'_, '_, '_> {
                     workers,
                     &resources.job,
                 )?;
-                edges.write_all(index, resources, || sorter.writer())?;
+                edges.write_all(source, index, resources, || sorter.writer())?;
                 import.end_phase("sort");
                 sorter.write(folder, index.name(), policy, &import.input, degrees, resources)?
             }
-            Some(sorters) => {
-                let (ends, targets) = (edges.ends, edges.targets);
-                let parts = Parts::<R>::new(&**sorters, layout, ends, targets, bytes, workers);
-                match edges.kept {
-                    Some(kept) => {
-                        let has_more = index == Index::In && import.has_reverse();
-                        let (table, hashed) = (edges.map.table(), edges.hashed);
-                        let mapping = Mapping { kept, table, index, undirected, hashed };
-                        mapping.run(&parts, !has_more, &resources.job)?;
-                    }
-                    None => {
-                        let writer = || EdgeWriter::new(parts.writer(), layout, undirected);
-                        edges.write_all(index, resources, writer)?;
-                    }
-                }
+            Place::Elsewhere { kept, hashed } => {
+                let job = &resources.job;
+                let bounds = PartBounds::new(layout, edges.ends, edges.targets, kept.parts()?);
+                let has_more = index == Index::In && import.has_reverse();
+                let table = edges.map.table();
+                let mapping = Mapping { kept, table, index, undirected, hashed };
+                let records = mapping.run::<R>(&bounds, !has_more, job)?;
                 import.end_phase("sort");
-                let (name, traffic) = (index.name(), resources.job.traffic());
+                let (name, traffic) = (index.name(), job.traffic());
                 let mut out = IndexWriter::create(folder, name, R::WEIGHTED, geometry, traffic)?;
-                let applied = parts.sort(
-                    &**sorters,
-                    geometry,
-                    policy,
-                    undirected,
-                    &mut out,
-                    &resources.job,
-                )?;
+                let options = SortOptions { geometry, policy, undirected };
+                let applied = bounds.sort::<R>(records, kept, options, &mut out, job)?;
                 out.finish(applied, &import.input)?
             }
         };

@@ -11,12 +11,10 @@ use crate::error::Result;
 use crate::ids::external::IdType;
 use crate::ids::names::{RunWriter, Runs};
 use crate::input::formats::parser::Found;
-use crate::input::kept::{
-    FILE_POSITIONS, KeptEdges, KeptFiles, KeptKind, KeptSource, RankTask, check_files,
-};
+use crate::input::kept::{FILE_POSITIONS, KeptEdges, KeptFiles, KeptKind, RankTask, check_files};
 use crate::input::parsed::{End, Names, Replacement, ScanChoices, damaged, end_of, names_of};
 use crate::input::scan::text::summarized;
-use crate::input::scan::{Declared, InputScan, Reader, Reading, alone};
+use crate::input::scan::{Declared, InputScan, Reader, ScanSummary, alone};
 use crate::order::bitmap::ranges::ranges_of;
 use crate::order::bitmap::ranks::{IdRanks, PAGE_BYTES};
 
@@ -25,11 +23,11 @@ type Facts = Vec<u8>;
 
 impl Reader<'_> {
     /// Takes in the facts about all files, and the ranks of their ids if these fit.
-    pub(super) fn read_kept<'i>(
+    pub(super) fn read_kept(
         &self,
-        files: &'i mut KeptFiles<'_>,
+        files: &mut KeptFiles<'_>,
         scan: InputScan,
-    ) -> Result<Reading<'i>> {
+    ) -> Result<ScanSummary> {
         let KeptFiles { paths, kind, edges } = files;
         let has_names = match kind {
             KeptKind::Text(_, has_names) => *has_names,
@@ -84,7 +82,7 @@ impl Reader<'_> {
         if seen.ranks.take().is_some() {
             seen.ranks = self.rank_elsewhere(edges, &seen.declared)?;
         }
-        Ok((Box::new(KeptSource::new(edges)?), seen))
+        Ok(seen)
     }
 
     /// Adds the scans of other processes, until all have ended, and passes the last message of each
