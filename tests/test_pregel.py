@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -507,3 +508,31 @@ def test_the_budget_that_is_named_for_growing_records_works(
     needed = refused.value.needed_bytes
     assert needed < 60 << 20
     assert len(bf.run(letters, Letters(), store="bytes", budget=needed, **options)) == len(letters)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_functions_of_aggregators_may_change_their_left_value(persistent: bool) -> None:
+    def counted(left: Counter[int], right: dict[int, int]) -> Counter[int]:
+        left.update(right)
+        return left
+
+    class Histogram(bf.Pregel):
+        aggregators: ClassVar = {"degrees": bf.Aggregator(counted, Counter(), persistent)}
+
+        def initial_value(self, vertex: bf.Vertex) -> Any:
+            return []
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            vertex.value = [*vertex.value, dict(vertex.aggregated("degrees"))]
+            vertex.aggregate("degrees", {vertex.degree: 1})
+            if vertex.superstep == 2:
+                vertex.vote_to_halt()
+
+    once, twice = {0: 1, 1: 2}, {0: 2, 1: 4}
+    with graph_of([1, 2], [2, 3]) as graph:
+        for _ in range(2):
+            seen = bf.run(graph, Histogram())
+            expected = [{}, once, twice if persistent else once]
+            assert dict(seen) == dict.fromkeys([1, 2, 3], expected)
+            total = {0: 3, 1: 6} if persistent else once
+            assert seen.stats["aggregates"] == {"degrees": total}

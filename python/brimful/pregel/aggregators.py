@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -77,13 +78,14 @@ class Aggregated:
     """The values of the aggregators, of the last superstep and of this one.
 
     In one of several processes, the contributions of its vertices are separate until all merge.
+    A function may change its left value in place: each superstep begins with copies.
     """
 
     def __init__(self, aggregators: Mapping[str, Aggregator], *, is_divided: bool = False) -> None:
         """Begin with the initial values; `is_divided`: several processes make the run."""
         self._aggregators = aggregators
-        self._last = {name: one.initial for name, one in aggregators.items()}
-        self._now = dict(self._last)
+        self._last = {name: copy.deepcopy(one.initial) for name, one in aggregators.items()}
+        self._now = copy.deepcopy(self._last)
         self._own: dict[str, Any] | None = {} if is_divided else None
 
     def _known(self, name: str) -> str:
@@ -99,8 +101,10 @@ class Aggregated:
         combine = self._aggregators[self._known(name)].combine
         if self._own is None:
             self._now[name] = combine(self._now[name], value)
+        elif name in self._own:
+            self._own[name] = combine(self._own[name], value)
         else:
-            self._own[name] = combine(self._own[name], value) if name in self._own else value
+            self._own[name] = copy.deepcopy(value)
 
     def contribution(self) -> dict[str, Any]:
         """End the superstep; return the contributions of the vertices of this process."""
@@ -125,7 +129,7 @@ class Aggregated:
         """Set the value that this superstep sees."""
         self._last[self._known(name)] = value
         if self._aggregators[name].persistent:
-            self._now[name] = value
+            self._now[name] = copy.deepcopy(value)
 
     def saved(self) -> list[dict[str, Any]]:
         """Return the values of the last superstep, and of this one."""
@@ -139,5 +143,4 @@ class Aggregated:
         """Make the contributions of the superstep visible."""
         self._last = dict(self._now)
         for name, one in self._aggregators.items():
-            if not one.persistent:
-                self._now[name] = one.initial
+            self._now[name] = copy.deepcopy(self._last[name] if one.persistent else one.initial)
