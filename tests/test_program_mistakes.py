@@ -333,6 +333,7 @@ def test_failures_besides_compute_name_their_action(graph: bf.Graph) -> None:
         (Halting, "vertex.state = 3", "assign the new state to vertex.value"),
         (Halting, "vertex.state", "read vertex.value"),
         (Halting, "vertex.edges = []", "change edges by add_edge, remove_edges and set_edge_value"),
+        (Halting, "vertex.seen = 3", "a vertex keeps nothing but its value and its edges"),
         (Halting, "vertex.signalled", "signalled is for a bf.Program"),
         (Halting, "vertex.send_to_al(1)", "did you mean 'send_to_all'?"),
     ],
@@ -347,6 +348,34 @@ def test_attributes_that_a_vertex_lacks_come_with_a_remedy(
         bf.run(graph, type("Wrong", (base,), {method: names["wrong"]})())
     assert isinstance(caught.value.__cause__, AttributeError)
     assert f"; {remedy}" in str(caught.value)
+
+
+@pytest.mark.parametrize("store", ["memory", "bytes"])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (lambda vertex, _: vertex.value.append(1), "compute changed the value in place; assign"),
+        (lambda _, messages: messages[0].append(1), "compute changed a message in place; change"),
+    ],
+)
+def test_changes_in_place_have_the_words_of_pregel(
+    graph: bf.Graph, changes: Any, said: str, store: str
+) -> None:
+    class Changed(Halting):
+        def initial_value(self, vertex: Any) -> Any:
+            return [vertex.id]
+
+        def compute(self, vertex: Any, messages: list[Any]) -> None:
+            if vertex.superstep == 0:
+                vertex.send_to_all(vertex.value)
+            else:
+                changes(vertex, messages)
+            vertex.vote_to_halt()
+
+    with pytest.raises(bf.ProgramError) as caught:
+        bf.run(graph, Changed(), store=store)
+    assert f"failed to compute at vertex 1: TypeError: {said}" in str(caught.value)
+    assert str(caught.value.__cause__).startswith(said)
 
 
 def test_other_attribute_errors_have_no_remedy(graph: bf.Graph) -> None:

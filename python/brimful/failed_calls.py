@@ -20,6 +20,11 @@ from brimful.pregel.vertex import PregelVertex
 from brimful.program import Program, Vertex
 from brimful.wording import did_you_mean, shortened
 
+#: How errors of the engine about objects that a call changed begin, and their words in Pregel.
+_CHANGED = {
+    "collect changed the state ": "compute changed the value in place; assign a new object instead",
+    "collect changed a signal ": "compute changed a message in place; change a copy instead",
+}
 #: Remedies for assignments to a vertex of Pregel, by attribute.
 _ASSIGNED = {
     "state": "assign the new state to vertex.value",
@@ -66,7 +71,7 @@ def _of_pregel(error: ProgramError, cause: BaseException, adapter: PregelAdapter
     vertex, superstep, state = error.vertex, error.superstep, error.state
     if not isinstance(adapter.program, Signalling):
         if adapter.failed is None:
-            return error
+            return _of_change(error, cause)
         return failed_call(adapter.failed, vertex, cause, superstep, state)
     if adapter.program.failed is not None:
         doing, seen = adapter.program.failed
@@ -80,10 +85,19 @@ def _of_pregel(error: ProgramError, cause: BaseException, adapter: PregelAdapter
     return error
 
 
+def _of_change(error: ProgramError, cause: BaseException) -> ProgramError:
+    """Return the error of a call of `compute`, where a change in place has the words of Pregel."""
+    for beginning, words in _CHANGED.items():
+        if isinstance(cause, TypeError) and str(cause).startswith(beginning):
+            cause.args = (words,)
+            return failed_call("compute", error.vertex, cause, error.superstep, error.state)
+    return error
+
+
 def _remedy(cause: AttributeError, program: Program | Pregel) -> str | None:
     if (assigned := _assigned(cause.__traceback__)) is not None:
         if isinstance(program, Pregel):
-            return _ASSIGNED.get(assigned)
+            return _ASSIGNED.get(assigned, "a vertex keeps nothing but its value and its edges")
         return (
             "return the new state from collect"
             if assigned in ("state", "value")
