@@ -350,6 +350,22 @@ def test_attributes_that_a_vertex_lacks_come_with_a_remedy(
     assert f"; {remedy}" in str(caught.value)
 
 
+def test_a_compute_that_returns_the_new_value_ends_the_run(graph: bf.Graph) -> None:
+    class Returning(Halting):
+        def compute(self, vertex: Any, messages: list[Any]) -> Any:
+            vertex.vote_to_halt()
+            return max([vertex.value, *messages])
+
+    class Calling(Halting):
+        def compute(self, vertex: Any, messages: list[Any]) -> Any:
+            return vertex.vote_to_halt()
+
+    said = r"compute at vertex 1: TypeError: compute returned 1, .*; assign the new value to vertex"
+    with pytest.raises(bf.ProgramError, match=said):
+        bf.run(graph, Returning())
+    assert dict(bf.run(graph, Calling())) == {1: 1, 2: 2, 3: 3}
+
+
 @pytest.mark.parametrize("store", ["memory", "bytes"])
 @pytest.mark.parametrize(
     ("changes", "said"),

@@ -106,7 +106,7 @@ class Translation(ast.NodeTransformer):
             isinstance(node.value, ast.Constant) and node.value.value is None
         ):
             self._source.refuse(
-                node, "returns a value, and compute returns none", "Leave the value out"
+                node, "returns a value, which a run does not use", "Leave the value out"
             )
         return ast.copy_location(self._result(), node)
 

@@ -70,7 +70,7 @@ class PregelAdapter(Program):
         #: The work between supersteps.
         self.steps = PregelSteps(program, vertices, part, self._switch)
         self._shared = self.steps.shared
-        self._compute: Callable[[PregelVertex, list[Any]], None] = program.compute
+        self._compute: Callable[[PregelVertex, list[Any]], object] = program.compute
         # Messages travel once the next superstep has begun, but the combiner of the superstep that
         # sent them applies.
         self._combine = self._next_combine = program.combine if combines else None
@@ -166,7 +166,12 @@ class PregelAdapter(Program):
             computed.superstep = 1 if state is None else state[4]
             # A vertex may compute again before it sends.
             computed._outbox += outbox
-        self._compute(computed, messages)
+        returned = self._compute(computed, messages)
+        if returned is not None:
+            raise TypeError(
+                f"compute returned {shortened(returned)}, which a run does not use; assign the new "
+                "value to vertex.value, and return nothing"
+            )
         new_edges = computed._edges
         own: list[Any] | None = None
         if new_edges is not None and self._keeps:
