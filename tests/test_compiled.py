@@ -225,7 +225,7 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
     refused(graph, Target(1), "reads target")
     refused(graph, Squared(1), "may use weight only in what it returns")
     refused(graph, Dicts(1), r"initial_state \(.*test_compiled.py, line \d+\)")
-    refused(graph, Words(1), "in place of a number")
+    refused(graph, Words(1), "returns a text in place of a number")
     refused(graph, Scores(1), "collect_score has no place on shards")
     refused(graph, Sometimes(), 'may return None, which combiner "sum" cannot have')
     refused(graph, Mask(1), 'has the combiner "and", and its signals are floats')
@@ -256,6 +256,35 @@ def test_a_refusal_has_method_line_and_reason_in_two_sentences(graph: bf.Graph) 
     assert first.startswith(f"Numba cannot compile collect ({__file__}, line {line}) at line ")
     assert f"at line {line + 1}: " in first and "signature add(float64, " in first
     assert second == 'Change the method, or pass compile="never".'
+
+
+def test_attributes_of_the_program_are_numbers_of_python_and_numpy(graph: bf.Graph) -> None:
+    class Helped(Distances):
+        def initial_state(self, vertex: Any) -> Any:
+            return self.first(vertex.id)
+
+        def first(self, id: int) -> float:
+            return 0.0 if id == self.source else np.inf
+
+    class Counting(Distances):
+        calls = 0
+
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            self.calls += 1
+            return min(vertex.state, signals[0])
+
+    class Sometimes(Distances):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return None if signals[0] < 0 else signals[0]
+
+    expected = dict(bf.run(graph, Distances(1)))
+    for source in (np.int64(1), np.float64(1), np.bool_(True)):
+        assert dict(bf.run(graph, Distances(source), compile="numba")) == expected
+    for source in (np.int32(1), "1"):
+        refused(graph, Distances(source), r"line \d+: self.source is not an int, .*\. Make it one")
+    refused(graph, Helped(1), r"self.first is not an int, .*, or, if it is a method, a function")
+    refused(graph, Counting(1), r"the method assigns self.calls, .*\. Keep the value in the state")
+    refused(graph, Sometimes(1), "returns float64 or None in place of a number")
 
 
 def test_options_that_need_calls_exclude_compiled_code(graph: bf.Graph) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from brimful.kernels.computing import Computing
 from brimful.kernels.fields import fitting, made_of, tuple_of
 from brimful.kernels.methods import Unfit, place
-from brimful.kernels.numba_errors import explained
+from brimful.kernels.numba_errors import explained, noun
 from brimful.kernels.numbers import KINDS, Numbers, kind_of, record, shown
 from brimful.kernels.slots import Slot, aggregates_type
 from brimful.kernels.translating import CHECKED_RECEIVED, MADE_MESSAGE, MADE_VALUE
@@ -55,7 +55,8 @@ class Typed:
         names = ", ".join(one for one, _ in kinds)
         if not isinstance(returned, types.BaseTuple) or len(returned) != len(kinds):
             raise Unfit(
-                f"{where} {verb}s {returned} in place of {counted(len(kinds), 'value')} ({names})",
+                f"{where} {verb}s {noun(returned)} in place of {counted(len(kinds), 'value')} "
+                f"({names})",
                 f"{verb.capitalize()} a tuple of them in each case",
             )
         fits = {
@@ -66,7 +67,7 @@ class Typed:
         for value, (one, kind) in zip(returned, kinds, strict=True):
             if not isinstance(value, fits[kind]):
                 raise Unfit(
-                    f"{where} {verb}s {types.unliteral(value)} for {one}, which has the type "
+                    f"{where} {verb}s {noun(types.unliteral(value))} for {one}, which has the type "
                     f"{kind}",
                     "Convert the value",
                 )
@@ -99,7 +100,7 @@ class Typed:
             return nb.float64
         if isinstance(returned, nb.types.Integer | nb.types.Boolean):
             return nb.int64
-        raise Unfit(f"{doing} {returned} in place of a number", remedy)
+        raise Unfit(f"{doing} {noun(returned)} in place of a number", remedy)
 
     def numbers(self) -> Numbers:
         """Find the types of states and signals."""
@@ -330,7 +331,7 @@ class ComputeTypes(Typed):
             value = self._kind(value, f"{where} sets the value to", remedy)
         elif value != tuple_of(self.computing.value):
             raise Unfit(
-                f"{where} sets the value to {value} in place of its fields",
+                f"{where} sets the value to {noun(value)} in place of its fields",
                 "Assign a tuple of all fields to the value alone",
             )
         if self.computing.message is None:

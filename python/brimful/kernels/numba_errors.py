@@ -9,6 +9,7 @@ import dis
 import re
 import traceback
 from types import CodeType
+from typing import Any
 
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 #: Lines around the reason.
@@ -18,12 +19,31 @@ _POSITION = re.compile(r"\.? *Raised from .*$")
 _UNTYPED = re.compile(
     r"Untyped global name '(\w+)': Cannot determine Numba type of <class '(?:\w+\.)*(\w+)'>"
 )
+_UNKNOWN = re.compile(r"Unknown attribute '(\w+)' of type Parameters\(")
+_ASSIGNED = re.compile(r"No definition for lowering Parameters\(.*\)\.(\w+) = ")
 #: Types of Numba, in words.
 _WORDS = [
     (re.compile(r"Module\(<module '([\w.]+)'.*?>\)"), r"module \1"),
-    (re.compile(r"of type Parameters\(.*\)"), "of self, which has only the numbers of the program"),
     (re.compile(r"of type Vertex\(.*\)"), "of the vertex, which has fewer fields here"),
 ]
+#: Classes of types of Numba, in words.
+_NOUNS = {
+    "NoneType": "None",
+    "UnicodeType": "a text",
+    "List": "a list",
+    "ListType": "a list",
+    "Set": "a set",
+    "DictType": "a dict",
+    "Array": "an array",
+}
+
+
+def noun(kind: Any) -> str:
+    """Return a type of Numba in the words of Python."""
+    name = type(kind).__name__
+    if name == "Optional":
+        return f"{noun(kind.type)} or None"
+    return f"a tuple of {len(kind)}" if name.endswith("Tuple") else _NOUNS.get(name, str(kind))
 
 
 def explained(error: Exception, code: CodeType) -> tuple[str, str]:
@@ -36,6 +56,12 @@ def explained(error: Exception, code: CodeType) -> tuple[str, str]:
         reason = f"the global {name} is a {kind}, which Numba does not know"
         if kind == "function":
             remedy = f"Decorate {name} with numba.njit"
+    elif unknown := _UNKNOWN.search(text):
+        reason = f"self.{unknown[1]} is not an int, a float, a bool or an int64 of NumPy"
+        remedy = "Make it one, or, if it is a method, a function decorated with numba.njit"
+    elif assigned := _ASSIGNED.search(text):
+        reason = f"the method assigns self.{assigned[1]}, and it must not change the program"
+        remedy = "Keep the value in the state, or in an aggregator"
     else:
         reason = _reason(error, text)
     return f"{f' at line {line}' if line else ''}: {reason}", remedy

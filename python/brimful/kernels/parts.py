@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from brimful.adapted import aggregators_of, tolerance_of
 from brimful.catalog import cluster_of
 from brimful.kernels.computing import Computing, computing_of
@@ -218,7 +220,7 @@ def _has_degrees(
 def _parameters(
     program: Program | Pregel, methods: Mapping[str, FunctionType], chosen: Mapping[str, Any]
 ) -> dict[str, float | int]:
-    """Return the numeric attributes that methods read.
+    """Return the numeric attributes that methods read, as numbers of Python.
 
     Raises:
         Unfit: They read degrees, which are not known.
@@ -236,10 +238,12 @@ def _parameters(
                 f"{where} calls getattr, and compiled code knows attributes by name",
                 "Name the attribute",
             )
+    # In other types of NumPy, interpreted code computes with fewer bits than compiled code.
+    kinds = int | float | np.int64 | np.bool_
     found = {
-        name: value
+        name: value.item() if isinstance(value, np.generic) else value
         for name in sorted(names)
-        if isinstance(value := getattr(program, name, None), int | float)
+        if isinstance(value := getattr(program, name, None), kinds)
     }
     for name, value in found.items():
         if name.startswith("_"):
