@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -188,6 +189,43 @@ def test_a_superstep_in_which_no_vertex_computes_is_not_counted() -> None:
         found = check(graph, Sends(), weighted=True)
     assert found.stats["supersteps"] == 2
     assert found.stats["aggregates"] == {"calls": 3, "most": 0.0}
+
+
+class Strength(Sums):
+    """The sum of the weights of the in-edges, as messages."""
+
+    def compute(self, vertex: Any, messages: Any) -> None:
+        vertex.value += sum(messages)
+        if vertex.superstep == 0:
+            for target, weight in vertex.edges:
+                vertex.send(target, weight)
+        vertex.vote_to_halt()
+
+
+class Lightest(bf.Program):
+    """The least weight of the in-edges, as signals."""
+
+    delivery, combiner = "combined", "min"
+
+    def initial_state(self, vertex: Any) -> Any:
+        return 100.0
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return weight
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return np.minimum(vertex.state, signals[0])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("program", [Strength, Lightest])
+def test_messages_and_signals_may_be_the_weights(program: Any, weighted: bool) -> None:
+    arcs = {"source": [1, 2, 3, 2], "target": [2, 3, 4, 4], "weight": [0.5, -0.0, 3.0, 2.5]}
+    with bf.Graph.from_arrow(pa.table(arcs), weight="weight") as graph:
+        found = check(graph, program(), weighted=weighted)
+        if program is Lightest:
+            arrays = bf.run(graph, program(), compile="numpy", weighted=weighted)
+            assert dict(arrays) == dict(found)
 
 
 @pytest.mark.parametrize(

@@ -321,12 +321,8 @@ def refused(graph: bf.Graph, body: str, match: str, **options: Any) -> None:
             "several times in one call",
         ),
         (
-            "    for target, weight in vertex.edges:\n        vertex.send(target, weight)",
-            "uses weight in another way than message",
-        ),
-        (
             "    for target, weight in vertex.edges:\n        vertex.send(target, 1 - weight)",
-            "uses weight in another way than message",
+            "uses weight in another way than alone, message",
         ),
         (
             "    for target, weight in vertex.edges:\n        vertex.send(target, target)",
@@ -345,7 +341,7 @@ def refused(graph: bf.Graph, body: str, match: str, **options: Any) -> None:
         ("    try:\n        pass\n    finally:\n        pass", "has try, with or match"),
         ("    if vertex.superstep > 2:\n        return", "does not vote to halt in each call"),
         ("    return 1", "returns a value"),
-        ("    vertex.value = 'far'", "sets the value to unicode_type"),
+        ("    vertex.value = 'far'", "sets the value to a text"),
         (
             "    for i in range(3):\n        if vertex.value < 4:\n            break\n"
             "    else:\n        vertex.vote_to_halt()\n"
@@ -364,7 +360,7 @@ def refused(graph: bf.Graph, body: str, match: str, **options: Any) -> None:
         ("    vertex.value = self._bound", "reads self._bound, which compiled code cannot name"),
         ("    vertex.value = float(self.large)", "large exceeds the integers of 64 bits"),
         ("    vertex.value = getattr(vertex, 'superstep')", "passes vertex on|calls getattr"),
-        ("    vertex.value = min(messages, default=None)", "sets the value to OptionalType"),
+        ("    vertex.value = min(messages, default=None)", "sets the value to int64 or None"),
         ("    vertex.send_to_all('far')", "sends|Numba cannot compile compute"),
     ],
 )

@@ -161,10 +161,10 @@ def run(
         on: "shards" streams the edges of the graph directory, "store" loads vertices with their
             edges into `store`; None: the other options decide. A program on shards, or compiled,
             has a `combiner`, signals of one number each, states of one number or with the fields of
-            `state_type`, and a `signal` that uses the weight only as in `value + weight`, `value *
-            weight`, `min(value, weight)` or `max(value, weight)`. A compiled Pregel program has a
-            `combine` like `left + right`, or any `combine` of messages with the fields of
-            `message_type`, and sends one message along all edges.
+            `state_type`, and a `signal` that uses the weight only alone or as in `value + weight`,
+            `value * weight`, `min(value, weight)` or `max(value, weight)`. A compiled Pregel
+            program has a `combine` like `left + right`, or any `combine` of messages with the
+            fields of `message_type`, and sends one message along all edges.
         compile: "numba" compiles the methods, or raises an error with the reason (`pip install
             "brimful[numba]"`). "auto" compiles them if possible, and if no option needs calls.
             "numpy" calls the methods with arrays: fields of vertices and signals are those of up to

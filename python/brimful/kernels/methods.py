@@ -143,8 +143,9 @@ def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
     left = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     if weight in left or len(operations) != 1 or "other" in operations:
         raise Unfit(
-            f"{where} may use {weight} only in what it returns, as value + {weight}, value * "
-            f"{weight}, min(value, {weight}) or max(value, {weight}), always in the same way",
+            f"{where} may use {weight} only in what it returns, alone or as value + {weight}, "
+            f"value * {weight}, min(value, {weight}) or max(value, {weight}), always in the same "
+            "way",
             "Change it",
         )
     return remade(function, method), operations.pop()
@@ -254,6 +255,9 @@ def stripped(value: ast.expr, weight: str, operations: set[str], functions: set[
         return isinstance(node, ast.Name) and node.id == weight
 
     match value:
+        case ast.Name() if is_weight(value):
+            operations.add("plus")
+            return ast.copy_location(ast.Constant(0.0), value)
         case ast.IfExp():
             value.body = stripped(value.body, weight, operations, functions)
             value.orelse = stripped(value.orelse, weight, operations, functions)

@@ -207,8 +207,8 @@ class Translation(ast.NodeTransformer):
         if weight in _names(message) or operations is None:
             self._source.refuse(
                 node,
-                f"uses {weight} in another way than message + {weight}, message * {weight}, "
-                f"min(message, {weight}) or max(message, {weight})",
+                f"uses {weight} in another way than alone, message + {weight}, message * "
+                f"{weight}, min(message, {weight}) or max(message, {weight})",
                 "Choose one of them" + " for a field of the tuple" * (self._record is not None),
             )
         self.along.add(operations)
