@@ -276,6 +276,10 @@ def test_what_takes_no_arrays_is_refused_with_the_method(graph: bf.Graph) -> Non
         def collect(self, vertex: Any, signals: Any) -> Any:
             return vertex.state if vertex.state < signals[0] else signals[0]
 
+    class Scores(Ranks):
+        def signal_score(self, vertex: Any) -> Any:
+            return abs(vertex.state - (vertex.signalled or 0.0))
+
     class Words(Least):
         def initial_state(self, vertex: Any) -> Any:
             return "far"
@@ -285,6 +289,10 @@ def test_what_takes_no_arrays_is_refused_with_the_method(graph: bf.Graph) -> Non
 
     for program, match in (
         (Branches(), r"collect \(.*test_array_kernels.py, line \d+\) does not take arrays: Value"),
+        (
+            Scores(),
+            r"signal_score \(.*, line \d+\) does not take arrays: Value.*functions of NumPy",
+        ),
         (Words(), "returns values of the type <U3 in place of numbers"),
     ):
         with pytest.raises(bf.UsageError, match=match) as refused:

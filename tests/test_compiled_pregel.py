@@ -361,6 +361,11 @@ def refused(graph: bf.Graph, body: str, match: str, **options: Any) -> None:
         ("    vertex.value = float(self.large)", "large exceeds the integers of 64 bits"),
         ("    vertex.value = getattr(vertex, 'superstep')", "passes vertex on|calls getattr"),
         ("    vertex.value = min(messages, default=None)", "sets the value to int64 or None"),
+        ("    vertex.aggregate('seen', 1)", "line 2.* uses the aggregator 'seen', which the pro"),
+        (
+            "    vertex.value = vertex.aggregated('seen')",
+            "the aggregator 'seen', which the program",
+        ),
         ("    vertex.send_to_all('far')", "sends|Numba cannot compile compute"),
     ],
 )

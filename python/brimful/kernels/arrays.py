@@ -228,9 +228,12 @@ class ArrayKernel:
         none, degrees = np.empty(0, np.int64), np.empty(0, np.int64)
         self._show([slot.shown(slot.initial) for slot in self._slots])
         numbers = self._found_values(none, degrees, along)
+        states = self._loaded(np.empty(0, self._state or numbers.state))
         if self._slots:
-            vertex = self._later(self._loaded(np.empty(0, self._state or numbers.state)), degrees)
-            self._values(self._returned("aggregate", vertex, vertex.state))
+            self._values(self._returned("aggregate", self._later(states, degrees), states))
+        if "signal_score" in self._methods:
+            scored = self._shown.scored(states, *self._degrees_of(degrees), states)
+            self._returned("signal_score", scored)
         return numbers
 
     def _found_values(self, none: Any, degrees: Any, along: str) -> Numbers:

@@ -20,7 +20,7 @@ _UNTYPED = re.compile(
     r"Untyped global name '(\w+)': Cannot determine Numba type of <class '(?:\w+\.)*(\w+)'>"
 )
 _UNKNOWN = re.compile(r"Unknown attribute '(\w+)' of type Parameters\(")
-_ASSIGNED = re.compile(r"No definition for lowering Parameters\(.*\)\.(\w+) = ")
+_ASSIGNED = re.compile(r"(?:lowering|setattr:) \(?Parameters\(.*\)\.(\w+) = ")
 #: Types of Numba, in words.
 _WORDS = [
     (re.compile(r"Module\(<module '([\w.]+)'.*?>\)"), r"module \1"),

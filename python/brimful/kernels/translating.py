@@ -16,6 +16,7 @@ from typing import NoReturn
 from brimful.kernels.compute_paths import ComputeSource
 from brimful.kernels.methods import builtins_of, remade, stripped
 from brimful.record import Record
+from brimful.wording import did_you_mean
 
 #: Variables of the functions; a program hardly has others of these names.
 VALUE, HAS_MESSAGE, RECEIVED = "brimful_value", "brimful_has_message", "brimful_received"
@@ -126,7 +127,17 @@ class Translation(ast.NodeTransformer):
             case "aggregate", [ast.Constant(value=slot), value] if slot in self._slots:
                 self.contributes = self.contributes or node.lineno
                 return self._contributed(str(slot), self.visit(value), node)
+            case "aggregate", [ast.Constant(value=str(slot)), _]:
+                self._refuse_aggregator(node, slot)
         return self.generic_visit(node)
+
+    def _refuse_aggregator(self, node: ast.AST, name: str) -> NoReturn:
+        known = did_you_mean(name, self._slots)
+        self._source.refuse(
+            node,
+            f"uses the aggregator '{name}', which the program lacks{known}",
+            "Name it in `aggregators`",
+        )
 
     def _unchanged(self) -> str:
         return " ".join(["unchanged"] * (1 if self._record is None else len(self._record.fields)))
@@ -312,6 +323,10 @@ class Translation(ast.NodeTransformer):
                 self.read.setdefault("aggregated", node.lineno)
                 values = ast.Attribute(_name(self._source.own), "aggregated", ast.Load())
                 return ast.copy_location(ast.Attribute(values, str(slot), ast.Load()), node)
+            case ast.Call(
+                func=ast.Attribute() as called, args=[ast.Constant(value=str(slot))], keywords=[]
+            ) if self._source.field(called) == "aggregated":
+                self._refuse_aggregator(node, slot)
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)], keywords=[]) if (
                 name == self._messages
             ):
