@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars
 import pyarrow as pa
 import pytest
 
@@ -309,6 +310,13 @@ def test_wrong_arguments_of_algorithms(
 def test_pairs_are_not_read_without_a_table(pairs: Any) -> None:
     with pytest.raises(bf.UsageError, match=r"pairs become a table by pandas\.DataFrame\(pairs"):
         bf.read(pairs)
+
+
+def test_a_lazy_frame_is_not_collected_without_a_word() -> None:
+    frame = polars.LazyFrame({"source": [1], "target": [2]})
+    for read in (bf.read, bf.Graph.from_arrow):
+        with pytest.raises(bf.UsageError, match=r"LazyFrame.*; collect\(\) makes a table of it"):
+            read(frame)
 
 
 @pytest.mark.parametrize(

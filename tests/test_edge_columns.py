@@ -533,6 +533,9 @@ def test_values_of_edges_are_looked_up_by_ends(tmp_path: Path) -> None:
             years[4, 3]
         with pytest.raises(bf.UsageError, match=r"2 edges from 1 to 2, .*call all\(1, 2\)"):
             years[1, 2]
+        for wrong in ("12", (1,), (1, 2, 1.0, 7)):
+            with pytest.raises(bf.UsageError, match="an edge is a tuple of source and target"):
+                years[wrong]  # type: ignore[index]
         with pytest.raises(bf.UsageError, match="no column month"):
             graph.edge_values("month")
         with pytest.raises(bf.ProgramError, match="2 edges from 1 to 2"):

@@ -337,6 +337,13 @@ def test_ids_may_be_strings(url: str, tmp_path: Path) -> None:
         assert store.run(Names(), start="kept")["b"] == "changed"
 
 
+def test_options_of_the_store_are_refused_with_the_remedy(url: str, tmp_path: Path) -> None:
+    with bf.VertexStore.create(url, graph_at(tmp_path)) as store:
+        for name in ("compile", "keep", "on", "serializer", "store", "trace"):
+            with pytest.raises(bf.UsageError, match=f"in their store .*; leave {name}= out"):
+                store.run(Lengths(), **{name: "numba"})  # type: ignore[misc]
+
+
 def test_a_cache_and_many_vertices(tmp_path: Path) -> None:
     count = 5000
     ring = {"source": list(range(count)), "target": [(one + 1) % count for one in range(count)]}

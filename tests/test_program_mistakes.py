@@ -108,6 +108,7 @@ def test_deliveries_and_combiners_are_checked_before_the_run(
     assert said(delivery="combind") == (
         "Wrong.delivery must be each, combined or latest, not combind; did you mean 'combined'?"
     )
+    assert said(combiner=max).endswith('a name, such as "min"; call the method combine')
     assert said(combiner="mxa").endswith("not mxa; did you mean 'max'?")
     assert said(combine=bf.Program.combine) == (
         'Wrong has delivery "combined", but no combine(); define it, or set combiner'

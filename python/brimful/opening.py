@@ -117,10 +117,13 @@ def read(
         paths = [os.fspath(item) for item in source_data]
     else:
         listed = " of other objects" if isinstance(source_data, (list, tuple)) else ""
+        remedy = 'pairs become a table by pandas.DataFrame(pairs, columns=["source", "target"])'
+        if type(source_data).__name__ == "LazyFrame":
+            remedy = "collect() makes a table of it"
         raise UsageError(
             "brimful.read takes a path, a list of paths, a table with __arrow_c_stream__, or a "
-            f"graph of NetworkX, igraph or SciPy, not {type(source_data).__name__}{listed}; pairs "
-            'become a table by pandas.DataFrame(pairs, columns=["source", "target"])'
+            f"graph of NetworkX, igraph or SciPy, not {type(source_data).__name__}{listed}; "
+            f"{remedy}"
         )
     if not paths:
         raise UsageError("the list of files is empty; name at least one")

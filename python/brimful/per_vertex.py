@@ -235,8 +235,8 @@ class PerVertex(Shown, ABC, Generic[V]):
         """
         name = type(self).__name__
         raise UsageError(
-            f"a {name} cannot be pickled, because its values may be larger than memory; pickle its "
-            "to_arrow(), or write() it to a file"
+            f"objects of {name} cannot be pickled, because their values may be larger than memory; "
+            "pickle their to_arrow(), or write() them to a file"
         )
 
     @abstractmethod

@@ -66,6 +66,11 @@ def _check_delivery(program: Program, name: str) -> None:
         UsageError: It is so.
     """
     word(program.delivery, f"{name}.delivery", _DELIVERIES)
+    if callable(program.combiner):
+        raise UsageError(
+            f'{name}.combiner is a method, and the attribute has a name, such as "min"; call the '
+            "method combine"
+        )
     if program.combiner is not None:
         combiner_of(program)
     elif program.delivery == "combined" and type(program).combine is Program.combine:

@@ -33,6 +33,9 @@ from brimful.wording import counted
 #: Why a program is interpreted.
 _WHY = "the vertices are in a store"
 
+#: Options of `brimful.run` that a run on kept vertices does not have.
+_OF_RUN = ("compile", "keep", "on", "serializer", "store", "trace")
+
 #: Serializers that run no code from the bytes they read.
 _SAFE = ("json", "str", "bytes")
 
@@ -291,6 +294,11 @@ class VertexStore(States):
         """
         word(start, "start", ("initial", "kept"))
         check_program(program)
+        if refused := [name for name in _OF_RUN if name in options]:
+            raise UsageError(
+                "a program on kept vertices is interpreted, in their store and with its "
+                f"serializer; leave {refused[0]}= out"
+            )
         if options.setdefault("weighted", self._weighted) != self._weighted:
             kind = "with" if self._weighted else "without"
             raise UsageError(f"the store was made {kind} weights; leave weighted= out")

@@ -80,7 +80,7 @@ def _of_signals(graph: Graph, program: Program, chosen: Mapping[str, Any]) -> Pa
     check_class(program)
     thresholds_of(program)
     if chosen["mode"] == "async" and program.combiner == "sum":
-        raise Unfit('combiner "sum" needs supersteps on shards', "Leave mode out")
+        raise Unfit('a compiled program with combiner "sum" needs supersteps', "Leave mode out")
     methods = {name: method_of(program, name) for name in ("initial_state", "collect")}
     methods["signal"], along = without_weight(method_of(program, "signal"))
     if overrides(program, "signal_score"):

@@ -219,6 +219,8 @@ def open_stream(
         raise UsageError(
             f"{type(stream).__name__} has no __arrow_c_stream__; pass a table of pyarrow, polars, "
             "pandas >= 2.2 or DuckDB, or the path of a file"
+            + "; collect() makes a table of it"
+            * (type(stream).__name__ == "LazyFrame")
         )
     reader = stream_reader(stream, name)
     columns = pick_columns(name, reader.schema.names, wanted)

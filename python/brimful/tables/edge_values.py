@@ -15,7 +15,7 @@ from brimful.errors import NotFoundError, UsageError
 from brimful.ids import VertexId, own_id
 from brimful.tables.edge_columns import ENDS, edge_rows
 from brimful.tables.spilled import spilled
-from brimful.wording import counted, shortened
+from brimful.wording import counted, literal, shortened
 
 if TYPE_CHECKING:
     import pyarrow
@@ -80,8 +80,14 @@ class EdgeValues:
 
         Raises:
             NotFoundError: The graph has no such edge (also a `KeyError`).
-            UsageError: Several such edges have different values.
+            UsageError: `edge` is not a tuple of two ids, or of these and a weight; or several such
+                edges have different values.
         """
+        if not isinstance(edge, tuple) or len(edge) not in (2, 3):
+            raise UsageError(
+                "an edge is a tuple of source and target, or of these and a weight, not "
+                f"{literal(edge)}"
+            )
         found = self.all(*edge)
         if not found:
             raise NotFoundError(f"there is no edge {_shown(edge)}")
