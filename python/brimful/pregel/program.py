@@ -61,7 +61,7 @@ class Pregel(ABC):
     ...             vertex.value = message.total, message.edges
     ...         if vertex.superstep == 0:
     ...             for target, weight in vertex.edges:
-    ...                 vertex.send(target, (0 + weight, 1))
+    ...                 vertex.send(target, (weight, 1))
     ...         vertex.vote_to_halt()
     >>> with bf.Graph.from_arrow(pa.table(arcs), weight="weight") as graph:
     ...     bf.run(graph, Weights(), weighted=True)[3]
