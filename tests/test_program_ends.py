@@ -256,3 +256,23 @@ def test_a_state_of_another_type_is_a_change(graph: bf.Graph, store: str) -> Non
 
     found = bf.run(graph, Types(dict), store=store, serializer="pickle", max_supersteps=9)
     assert found.stats["supersteps"] == 9
+
+
+@pytest.mark.parametrize("nan", [math.nan, np.float32("nan")])
+def test_nan_is_less_than_other_states(nan: Any) -> None:
+    class Given(bf.Program):
+        def initial_state(self, vertex: Any) -> Any:
+            return {1: nan, 2: 2.0, 3: 9.0, 4: -math.inf, 5: nan, 6: None}[vertex.id]
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return None
+
+        def collect(self, vertex: Any, signals: list[Any]) -> Any:
+            return vertex.state
+
+    links = pa.table({"source": [1, 2, 3], "target": [4, 5, 6]})
+    with bf.Graph.from_arrow(links) as graph:
+        states = bf.run(graph, Given())
+    assert states.top(1) == [(3, 9.0)]
+    assert [vertex for vertex, _ in states.top()] == [3, 2, 4, 1, 5]
+    assert [vertex for vertex, _ in states.top(2, key=lambda state: -state)] == [4, 2]

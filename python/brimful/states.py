@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from brimful.errors import UsageError
@@ -91,7 +92,7 @@ class States(PerVertex[Any]):
 
     @described({})
     def top(self, n: int = 10, *, key: Callable[[Any], Any] | None = None) -> list[tuple[Any, Any]]:
-        """Return the largest states; None is left out.
+        """Return the largest states; None is left out, and NaN is less than other numbers.
 
         Args:
             n: Number of rows.
@@ -120,7 +121,7 @@ class States(PerVertex[Any]):
         count = min(whole(n, "n"), len(self))
         measure = key or (lambda state: state if self._record is None else state[0])
         try:
-            return heapq.nlargest(count, ranked, key=lambda pair: measure(pair[1]))
+            return heapq.nlargest(count, ranked, key=lambda pair: _ordered(measure(pair[1])))
         except TypeError as error:
             raise UsageError(
                 f"the states cannot be compared: {error}; pass key= to top()"
@@ -230,3 +231,8 @@ class States(PerVertex[Any]):
             f"{counted(self.stats['signals'], 'signal')}; "
             f"interpreted: {self._why}"
         )
+
+
+def _ordered(value: Any) -> tuple[bool, Any]:
+    """Return a value with its place in an order: no comparison with NaN is true."""
+    return (False, 0) if isinstance(value, Real) and value != value else (True, value)
