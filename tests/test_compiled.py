@@ -251,11 +251,16 @@ def test_a_refusal_has_method_line_and_reason_in_two_sentences(graph: bf.Graph) 
 
     with pytest.raises(bf.UsageError) as raised:
         bf.run(graph, Joins(1), compile="numba")
+    assert type(raised.value.__cause__).__module__ == "numba.core.errors"
     line = Joins.collect.__code__.co_firstlineno
     first, second = str(raised.value).split(". ")
     assert first.startswith(f"Numba cannot compile collect ({__file__}, line {line}) at line ")
     assert f"at line {line + 1}: " in first and "signature add(float64, " in first
     assert second == 'Change the method, or pass compile="never".'
+    with pytest.raises(bf.UsageError) as raised:
+        bf.run(graph, type("Each", (Distances,), {"delivery": "each"})(1), compile="numba")
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__
 
 
 def test_attributes_of_the_program_are_numbers_of_python_and_numpy(graph: bf.Graph) -> None:

@@ -360,7 +360,9 @@ def _kernel(
         instead = 'compile="never"' if on != "shards" else 'on="store"'
         if on == "shards" and compile in ("numba", "numpy"):
             instead += ' with compile="never"'
-        raise UsageError(f"{unfit.reason}. {unfit.remedy}, or pass {instead}.") from unfit
+        text = f"{unfit.reason}. {unfit.remedy}, or pass {instead}."
+        # Tracebacks show the error of Numba or of a method, if there is one.
+        raise UsageError(text) from unfit.__cause__
 
 
 def _check_cluster(
