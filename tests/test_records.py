@@ -227,6 +227,9 @@ def test_states_that_do_not_fit_their_fields_are_refused(graph: bf.Graph) -> Non
     class Unsigned(Hops):
         state_type = np.dtype([("id", "u8")])
 
+    class Named(Hops):
+        state_type = np.dtype([("vertex", "f8")])
+
     class Large(Hops):
         state_type = np.dtype([(f"x{at}", "f8") for at in range(9)])
 
@@ -241,6 +244,7 @@ def test_states_that_do_not_fit_their_fields_are_refused(graph: bf.Graph) -> Non
         refused(graph, Plain(1), "state_type must be a structured type of NumPy", on=way)
         refused(graph, Mapped(1), "state_type must be a structured type of NumPy: ", on=way)
         refused(graph, Unsigned(1), "the field id of state_type has the type uint64", on=way)
+        refused(graph, Named(1), "a field vertex, and the result has the ids in a column", on=way)
     for program in (Floats(1), Short(1), Number(1)):
         with pytest.raises(bf.ProgramError):
             bf.run(graph, program, on="store")

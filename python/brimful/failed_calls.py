@@ -27,7 +27,7 @@ _CHANGED = {
 }
 #: Remedies for assignments to a vertex of Pregel, by attribute.
 _ASSIGNED = {
-    "state": "assign the new state to vertex.value",
+    "state": "assign the new value to vertex.value",
     "edges": "change edges by add_edge, remove_edges and set_edge_value",
     "degree": "change edges by add_edge and remove_edges",
 }
@@ -96,11 +96,14 @@ def _of_change(error: ProgramError, cause: BaseException) -> ProgramError:
 
 def _remedy(cause: AttributeError, program: Program | Pregel) -> str | None:
     if (assigned := _assigned(cause.__traceback__)) is not None:
+        # As of a field of a named tuple, or of an object that a vertex refers to.
+        is_part = "Vertex'" not in str(cause) and str(cause) != "readonly attribute"
         if isinstance(program, Pregel):
-            return _ASSIGNED.get(assigned, "a vertex keeps nothing but its value and its edges")
+            fallback = "a vertex keeps nothing but its value and its edges"
+            return _ASSIGNED["state"] if is_part else _ASSIGNED.get(assigned, fallback)
         return (
             "return the new state from collect"
-            if assigned in ("state", "value")
+            if is_part or assigned in ("state", "value")
             else "a vertex keeps nothing but its state, which collect returns"
         )
     if isinstance(cause.obj, Master | WorkerContext):

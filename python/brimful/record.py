@@ -58,7 +58,8 @@ class Record:
         `name` is that of the class of named tuples.
 
         Raises:
-            UsageError: `dtype` is something else, or a field has a type that is not supported.
+            UsageError: `dtype` is something else, or a field has a name or a type that is not
+                supported.
         """
         import numpy as np
 
@@ -71,6 +72,11 @@ class Record:
             raise UsageError(
                 f"{attribute} must be a structured type of NumPy, such as "
                 f'numpy.dtype([("rank", "f8"), ("seen", "u4")]), not {shortened(dtype)}'
+            )
+        if "vertex" in kinds.names and attribute != "message_type":
+            raise UsageError(
+                f"{attribute} has a field vertex, and the result has the ids in a column of this "
+                "name; choose another name"
             )
         #: The fields, in their order.
         self.fields = tuple(_field(one, kinds[one], attribute) for one in kinds.names)
