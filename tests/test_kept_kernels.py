@@ -80,6 +80,49 @@ def test_compiled_code_is_kept_until_anything_in_it_changes(
     assert ran(shift, helped) == (True, least)
 
 
+#: A program whose helper Numba compiles before the global that it reads changes.
+CHANGED = """
+import json, os
+import brimful as bf
+import numba
+
+SHIFT = 0
+BONUS = int(os.environ["BONUS"])
+
+@numba.njit
+def helped(state):
+    return state - BONUS
+
+{least}        return helped(min(vertex.state, signals[0]))
+
+def ran():
+    states = bf.run({graph!r}, Least(), compile="numba", max_supersteps=1)
+    return min(states.values())
+
+found = [ran()]
+BONUS = 4
+print(json.dumps([*found, ran()]))
+"""
+
+
+def test_globals_that_change_after_the_compilation_are_not_mixed_up(
+    graph: bf.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    program = tmp_path / "least.py"
+    program.write_text(CHANGED.format(least=LEAST, graph=graph.path))
+
+    def ran(bonus: int) -> list[int]:
+        monkeypatch.setenv("BONUS", str(bonus))
+        done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+        found: list[int] = json.loads(done.stdout)
+        return found
+
+    # Numba does not compile the helper again, as for other callers.
+    assert ran(1) == [-10, -10]
+    assert ran(4) == [-13, -13]
+
+
 #: A program that does not import Numba; its constant is that of the environment.
 PLAIN = """
 import json, os, sys

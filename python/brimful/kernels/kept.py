@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from brimful.errors import BrimfulError, UsageError
 from brimful.identity import text_of
@@ -24,6 +25,9 @@ from brimful.kernels.numbers import Numbers
 
 #: Modules whose functions Numba implements itself, so that Numba's version identifies them.
 _KNOWN_MODULES = ("math", "cmath", "operator", "numpy")
+#: What functions of Numba read when the first kernel with them was compiled. Numba compiles a
+#: function once, with the globals of that time.
+_COMPILED: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 #: A file begins with the digest of all that follows: a line of numbers and names, and the code.
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -120,10 +124,10 @@ def _texts(function: FunctionType, known: dict[FunctionType, None]) -> Iterator[
         return
     known[function] = None
     yield text_of(function, function.__name__)
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    names = sorted(set(_names(function)) & function.__globals__.keys())
-    for value in [*cells, *(function.__globals__[name] for name in names)]:
+    names = _global_names(function)
+    for value in _read(function):
         if hasattr(value, "py_func"):
+            _check_compiled(value)
             # Options of compiled functions, such as `error_model`.
             yield repr(sorted(value.targetoptions.items()))
             value = value.py_func
@@ -137,6 +141,34 @@ def _texts(function: FunctionType, known: dict[FunctionType, None]) -> Iterator[
         else:
             yield text_of(value, function.__name__)
     yield repr(names)
+
+
+def _check_compiled(compiled: Any) -> None:
+    """Refuse a function that Numba may have compiled with other globals than those of now.
+
+    Raises:
+        UsageError: It is so.
+    """
+    name = compiled.py_func.__name__
+    # The functions themselves, because a name may mean another one by now.
+    now = [
+        value if hasattr(value, "py_func") else text_of(value, name)
+        for value in _read(compiled.py_func)
+    ]
+    if not compiled.signatures:
+        _COMPILED[compiled] = now
+    elif _COMPILED.get(compiled) != now:
+        raise UsageError(f"{name} was compiled before, maybe with other globals")
+
+
+def _read(function: FunctionType) -> list[Any]:
+    """Return the values of enclosing functions and of globals that a function reads."""
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    return [*cells, *(function.__globals__[name] for name in _global_names(function))]
+
+
+def _global_names(function: FunctionType) -> list[str]:
+    return sorted(set(_names(function)) & function.__globals__.keys())
 
 
 def _names(function: FunctionType) -> Iterator[str]:
