@@ -276,3 +276,25 @@ def test_nan_is_less_than_other_states(nan: Any) -> None:
     assert states.top(1) == [(3, 9.0)]
     assert [vertex for vertex, _ in states.top()] == [3, 2, 4, 1, 5]
     assert [vertex for vertex, _ in states.top(2, key=lambda state: -state)] == [4, 2]
+
+
+def test_nan_is_less_than_other_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("numba", reason="SKIPPED: compiled programs need Numba")
+
+    class Given(bf.Program):
+        delivery, combiner = "combined", "max"
+
+        def initial_state(self, vertex: Any) -> float:
+            return math.nan if vertex.id == 1 else vertex.id * 1.0
+
+        def signal(self, source: Any, target: Any, weight: float) -> float:
+            return -math.inf
+
+        def collect(self, vertex: Any, signals: list[float]) -> float:
+            return float(vertex.state)
+
+    with bf.Graph.from_arrow(pa.table({"source": [1, 2, 3], "target": [2, 3, 1]})) as graph:
+        result = bf.run(graph, Given(), compile="numba", on="shards", max_supersteps=1)
+        result.write(tmp_path / "numbers.parquet")
+        shown = [result.top(3), bf.SavedResult(tmp_path / "numbers.parquet").top(3)]
+    assert [[vertex for vertex, _ in rows] for rows in shown] == [[3, 2, 1]] * 2

@@ -37,9 +37,10 @@ impl Kind {
     }
 
     /// A number that sorts like the value with these bits. Floats sort in the total order of IEEE
-    /// 754.
+    /// 754, but all NaN are the least.
     pub fn order_key(self, raw: u64, id_type: IdType) -> u64 {
         match self {
+            Self::Float if f64::from_bits(raw).is_nan() => 0,
             Self::Float if raw >> 63 == 1 => !raw,
             Self::Float => raw | 1 << 63,
             Self::Integer => raw ^ 1 << 63,
