@@ -135,7 +135,7 @@ def test_a_vertex_collects_again_when_an_edge_to_it_is_gone(url: str, tmp_path: 
         store.remove_vertex(1)
         assert store.run(InSum(), start="kept")[3] == [1.0]
         assert list(store) == [0, 2, 3]
-        with pytest.raises(bf.NotFoundError):
+        with pytest.raises(bf.NotFoundError, match="the store has no vertex 1"):
             store[1]
         with pytest.raises(bf.NotFoundError):
             store.remove_vertex(1)

@@ -55,6 +55,25 @@ pub(crate) fn labelled(error: impl Into<Error>) -> String {
     format!("{}: {error}", class_name(&error).unwrap_or("BrimfulError"))
 }
 
+/// The error for a vertex that `place` lacks, such as `the store`.
+pub(crate) fn no_vertex(place: &str, vertex: &ExternalId) -> PyErr {
+    let made = |py: Python<'_>| {
+        let class = py.import("brimful.errors")?.getattr("NotFoundError")?;
+        let error = class.call1((format!("{place} has no vertex {vertex}"),))?;
+        set_vertex(&error, vertex)?;
+        Ok(PyErr::from_value(error))
+    };
+    Python::attach(|py| made(py).unwrap_or_else(|error: PyErr| error))
+}
+
+/// Gives an error the id of a vertex.
+fn set_vertex(error: &Bound<'_, PyAny>, vertex: &ExternalId) -> PyResult<()> {
+    match vertex {
+        ExternalId::Number(number) => error.setattr("vertex", number),
+        ExternalId::Name(name) => error.setattr("vertex", name),
+    }
+}
+
 fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let mut message = error.to_string();
     if let Error::Graph(graph::Error::NoColumn { column, names, .. }) = error {
@@ -126,10 +145,7 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         }
         Error::Graph(graph::Error::NoSuchVertex { vertex, .. }) => {
             let error = class.call1((message,))?;
-            match &**vertex {
-                ExternalId::Number(number) => error.setattr("vertex", number)?,
-                ExternalId::Name(name) => error.setattr("vertex", name)?,
-            }
+            set_vertex(&error, vertex)?;
             error
         }
         Error::Engine(EngineError::Kernel { call, .. }) => {

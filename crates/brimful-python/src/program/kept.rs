@@ -23,7 +23,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use brimful::algos::registry::StoreChoice;
 use brimful::execution::kept::{Condition, KeptStore};
 use brimful::execution::{Error, Start};
-use brimful::graph::ids::external::ExternalId;
 use brimful::vertices::Vertex as Stored;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -31,7 +30,6 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::{Ids, Key};
 use super::value::{Value, Values};
-use crate::errors::Failure;
 pub(crate) use class::KeptVertexStore;
 pub(super) use copied::Copied;
 pub(super) use location::Location;
@@ -129,12 +127,6 @@ fn not_whole() -> String {
     "the last run on the store, or the last change of its vertices, did not end; give every vertex \
      its first state by store.run(program), or by bf.run(graph, program, store=URL, keep=True)"
         .into()
-}
-
-/// The error for a removed vertex: its id has a rank, so it is of the kind of the graph's.
-pub(super) fn missing(vertex: &ExternalId) -> PyErr {
-    let (vertex, other_ids) = (Box::new(vertex.clone()), "");
-    Failure::from(brimful::graph::Error::NoSuchVertex { vertex, other_ids }).into()
 }
 
 /// Rows as pairs of Python objects.

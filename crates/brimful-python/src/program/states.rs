@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::ids::Ids;
-use super::kept::{Opened, Shared, listed, locked, missing, rows_of};
+use super::kept::{Opened, Shared, listed, locked, rows_of};
 use super::value::{Value, Values};
 use super::{OnStores, SMALL_STATE};
-use crate::errors::Failure;
+use crate::errors::{Failure, no_vertex};
 use crate::graph::Stream;
 use crate::vertex::Vertex;
 
@@ -131,7 +131,7 @@ impl States {
         };
         match state {
             Some(state) => self.values.object(py, &state),
-            None => Err(missing(&id)),
+            None => Err(no_vertex("the result", &id)),
         }
     }
 

@@ -10,9 +10,9 @@ use pyo3::types::{PyDict, PyList};
 
 use super::location::Location;
 use super::opened::{Opened, rows_of};
-use super::{Keeping, Shared, listed, locked, missing, path_of, shared};
+use super::{Keeping, Shared, listed, locked, path_of, shared};
 use crate::call::{Limits, with_resources};
-use crate::errors::Failure;
+use crate::errors::{Failure, no_vertex};
 use crate::graph::{Graph, Stream};
 use crate::plugin::schemes;
 use crate::program::ids::Ids;
@@ -115,7 +115,7 @@ impl KeptVertexStore {
     fn state<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyAny>> {
         let rank = self.rank(vertex.clone(), false)?;
         let state = self.on(py, |opened| opened.state(rank))?;
-        let state = state.ok_or_else(|| missing(&vertex.into()))?;
+        let state = state.ok_or_else(|| no_vertex("the store", &vertex.into()))?;
         self.ids().1.object(py, &state)
     }
 
@@ -126,14 +126,14 @@ impl KeptVertexStore {
             opened.change()?;
             opened.with(rank, |vertex| vertex.state = state)
         })?;
-        done.ok_or_else(|| missing(&vertex.into()))
+        done.ok_or_else(|| no_vertex("the store", &vertex.into()))
     }
 
     /// Pairs of the target and the weight of each edge of a vertex.
     fn edges<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyList>> {
         let rank = self.rank(vertex.clone(), false)?;
         let edges = self.on(py, |opened| opened.with(rank, |vertex| vertex.edges().clone()))?;
-        let edges = edges.ok_or_else(|| missing(&vertex.into()))?;
+        let edges = edges.ok_or_else(|| no_vertex("the store", &vertex.into()))?;
         let (ids, out) = (self.ids().0, PyList::empty(py));
         for edge in edges.iter() {
             out.append((ids.get(py, *edge.target)?, *edge.data))?;
@@ -166,7 +166,7 @@ impl KeptVertexStore {
         let edges = self.ranked(edges)?;
         match self.on(py, |opened| opened.extend(rank, &edges))? {
             true => Ok(()),
-            false => Err(missing(&source.into())),
+            false => Err(no_vertex("the store", &source.into())),
         }
     }
 
