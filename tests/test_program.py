@@ -289,6 +289,32 @@ def test_a_change_in_place_is_refused(place: str) -> None:
             bf.run(graph, Paths("each", in_place=place), budget="64M")
 
 
+@pytest.mark.parametrize("store", ["memory", "bytes"])
+def test_a_change_of_a_signal_in_combine_is_refused(store: str) -> None:
+    class Extending(bf.Program):
+        delivery = "combined"
+
+        def initial_state(self, vertex: bf.Vertex) -> list[Any]:
+            return [vertex.id]
+
+        def signal(self, source: bf.Vertex, target: Any, weight: float) -> list[Any]:
+            return source.state
+
+        def combine(self, left: list[Any], right: list[Any]) -> list[Any]:
+            # In memory the left one is the state of its source.
+            left.extend(right)
+            return left
+
+        def collect(self, vertex: bf.Vertex, signals: list[Any]) -> list[Any]:
+            return sorted({*vertex.state, *signals[0]})
+
+    with (
+        made() as graph,
+        pytest.raises(bf.ProgramError, match="combine changed a signal in place; return a new"),
+    ):
+        bf.run(graph, Extending(), store=store)
+
+
 class Blinking(bf.Program):
     """Never ends."""
 

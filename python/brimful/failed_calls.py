@@ -20,10 +20,10 @@ from brimful.pregel.vertex import PregelVertex
 from brimful.program import Program, Vertex
 from brimful.wording import did_you_mean, shortened
 
-#: How errors of the engine about objects that a call changed begin, and their words in Pregel.
+#: Pregel's words about an object that `compute` changed, by its name in the native module.
 _CHANGED = {
-    "collect changed the state ": "compute changed the value in place; assign a new object instead",
-    "collect changed a signal ": "compute changed a message in place; change a copy instead",
+    "the state": "compute changed the value in place; assign a new object instead",
+    "a signal": "compute changed a message in place; change a copy instead",
 }
 #: Remedies for assignments to a vertex of Pregel, by attribute.
 _ASSIGNED = {
@@ -87,11 +87,11 @@ def _of_pregel(error: ProgramError, cause: BaseException, adapter: PregelAdapter
 
 def _of_change(error: ProgramError, cause: BaseException) -> ProgramError:
     """Return the error of a call of `compute`, where a change in place has the words of Pregel."""
-    for beginning, words in _CHANGED.items():
-        if isinstance(cause, TypeError) and str(cause).startswith(beginning):
-            cause.args = (words,)
-            return failed_call("compute", error.vertex, cause, error.superstep, error.state)
-    return error
+    changed: tuple[str, str] | None = getattr(cause, "changed", None)
+    if changed is None or changed[0] != "collect":
+        return error
+    cause.args = (_CHANGED[changed[1]],)
+    return failed_call("compute", error.vertex, cause, error.superstep, error.state)
 
 
 def _remedy(cause: AttributeError, program: Program | Pregel) -> str | None:

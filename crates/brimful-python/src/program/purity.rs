@@ -1,4 +1,4 @@
-//! Samples of the rule that `collect` changes no object that it receives.
+//! Samples of the rule that `collect` and `combine` change no object that they receive.
 //!
 //! States and signals are alive, and several vertices may hold one object. A change in place would
 //! affect all of them, and the change of the vertex itself would go unnoticed. The first calls are
@@ -24,7 +24,10 @@ pub(super) struct Purity {
 type Copied<'py> = (&'static str, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// The objects of a watched call.
-pub(super) struct Watched<'py>(Vec<Copied<'py>>);
+pub(super) struct Watched<'py> {
+    method: &'static str,
+    objects: Vec<Copied<'py>>,
+}
 
 impl Purity {
     pub(super) fn new(py: Python<'_>) -> PyResult<Self> {
@@ -32,25 +35,40 @@ impl Purity {
         Ok(Self { deepcopy, calls: AtomicU64::new(0) })
     }
 
-    /// Copies the objects of this call; `None` if it is not watched.
+    /// Copies the objects of a call of `collect`; `None` if it is not watched.
     pub(super) fn watch<'py>(
         &self,
         state: &Bound<'py, PyAny>,
         signals: &Bound<'py, PyList>,
     ) -> Option<Watched<'py>> {
+        let signals = signals.iter().map(|signal| ("a signal", signal));
+        self.watch_all("collect", std::iter::once(("the state", state.clone())).chain(signals))
+    }
+
+    /// Copies the signals of a call of `combine`; `None` if it is not watched.
+    pub(super) fn watch_signals<'py>(
+        &self,
+        signals: [&Bound<'py, PyAny>; 2],
+    ) -> Option<Watched<'py>> {
+        self.watch_all("combine", signals.into_iter().map(|one| ("a signal", one.clone())))
+    }
+
+    fn watch_all<'py>(
+        &self,
+        method: &'static str,
+        objects: impl Iterator<Item = (&'static str, Bound<'py, PyAny>)>,
+    ) -> Option<Watched<'py>> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         if call >= FIRST && !call.is_multiple_of(SAMPLED) {
             return None;
         }
-        let signals = signals.iter().map(|signal| ("a signal", signal));
-        let objects = std::iter::once(("the state", state.clone())).chain(signals);
         let copied =
             objects.filter(|(_, object)| !is_constant(object)).filter_map(|(name, object)| {
                 // An object that cannot be copied, or does not equal its copy, cannot be watched.
                 let copy = self.deepcopy.bind(object.py()).call1((&object,)).ok()?;
                 copy.eq(&object).ok()?.then_some((name, object, copy))
             });
-        Some(Watched(copied.collect()))
+        Some(Watched { method, objects: copied.collect() })
     }
 }
 
@@ -65,13 +83,16 @@ fn is_constant(object: &Bound<'_, PyAny>) -> bool {
 }
 
 impl Watched<'_> {
-    /// Checks after the call that its objects are as they were.
+    /// Checks after the call that its objects are as they were. The attribute `changed` of an error
+    /// has the names of the method and of the object.
     pub(super) fn check(&self) -> PyResult<()> {
-        for (name, object, before) in &self.0 {
+        let method = self.method;
+        for (name, object, before) in &self.objects {
             if !before.eq(object)? {
-                return Err(PyTypeError::new_err(format!(
-                    "collect changed {name} in place; return a new object instead"
-                )));
+                let problem = format!("{method} changed {name} in place");
+                let error = PyTypeError::new_err(format!("{problem}; return a new object instead"));
+                error.value(object.py()).setattr("changed", (method, *name))?;
+                return Err(error);
             }
         }
         Ok(())
