@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
-from test_vertex_store import Before, Hops, graph_at, url
+from kept_vertices import Before, Hops, graph_at, url
 
 __all__ = ["url"]  # The fixture.
 
