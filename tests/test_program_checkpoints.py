@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
-from test_program import Distances, made
+from plain_programs import Distances, made
 
 
 class Fragile(Distances):
