@@ -30,6 +30,25 @@ def one_node() -> Iterator[None]:
     ray.shutdown()
 
 
+def three_nodes() -> Iterator[Any]:
+    """Connect this process to a cluster of three nodes on this machine, until the fixture ends."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    made = Cluster(
+        initialize_head=True,
+        connect=True,
+        head_node_args={"num_cpus": 3, "object_store_memory": 200 << 20},
+    )
+    for _ in range(2):
+        made.add_node(num_cpus=3, object_store_memory=200 << 20)
+    made.wait_for_nodes()
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
 def processes(title: bytes) -> list[int]:
     """The ids of processes that these tests started, by the titles that Ray gives them."""
     found = []

@@ -21,7 +21,7 @@ MAX_LINES = 120
 NOT_RUN = {
     "brimful import mongodb://": "needs a server; test_documents_in_databases.py does the same",
     "brimful run pagerank web.brimful --cluster auto": "needs machines; see test_cluster.py",
-    "brimful import part-*.txt.gz web.brimful --cluster": "needs machines; see test_cluster.py",
+    "brimful import part-*.txt.gz web": "needs machines; see test_cluster_imports.py",
     "make demo ": "builds the package, and runs this test",
     "pip install ": "needs the network; test_bare.py installs a wheel",
     "[project.entry-points": "a part of a package, not a program",
