@@ -14,6 +14,7 @@ from brimful.containers.collection import (
     batches,
     folder_of,
     one_id,
+    record_ids,
     several,
     whole,
 )
@@ -175,9 +176,7 @@ class Bag(Collection[_native.RecordBag]):
         ...     bag.fetch_batch([2, 0])
         ['three', 'one']
         """
-        from brimful.containers.collection import ids as as_ids
-
-        checked_ids = as_ids(ids, len(self))
+        checked_ids = record_ids(ids, len(self))
         records = self.native.fetch_batch(checked_ids)
         if self._name == "bytes":
             return list(records)
@@ -214,10 +213,8 @@ class Bag(Collection[_native.RecordBag]):
         ...     list(bag)
         ['1', 'two', '3']
         """
-        from brimful.containers.collection import ids as as_ids
-
         records = [self._dumps(value) for value in several(values, "records")]
-        self.native.store_batch(as_ids(ids, len(self)), records)
+        self.native.store_batch(record_ids(ids, len(self)), records)
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def append(self, value: Any) -> int:
@@ -292,11 +289,9 @@ class Bag(Collection[_native.RecordBag]):
         ...     list(bag)
         ['one!', 'two', 'three?']
         """
-        from brimful.containers.collection import ids as as_ids
-
         self._require_concatenation()
         records = [self._dumps(value) for value in several(values, "records")]
-        self.native.append_to_batch(as_ids(ids, len(self)), records)
+        self.native.append_to_batch(record_ids(ids, len(self)), records)
 
     def _require_concatenation(self) -> None:
         if self._name not in ("bytes", "str"):
@@ -462,7 +457,7 @@ def serializer_of(
     if serializer == "json":
         import json
 
-        return "json", lambda value: json.dumps(value, default=_number).encode(), json.loads
+        return "json", lambda value: json.dumps(value, default=_json_number).encode(), json.loads
     if serializer == "pickle":
         import pickle
 
@@ -494,7 +489,7 @@ def _refusing(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes
     return write
 
 
-def _number(value: Any) -> Any:
+def _json_number(value: Any) -> Any:
     """Return a number or truth value of NumPy as one of Python, for JSON.
 
     Raises:

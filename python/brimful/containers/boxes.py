@@ -15,8 +15,8 @@ from brimful.containers.collection import (
     Collection,
     batches,
     folder_of,
-    ids,
     one_id,
+    record_ids,
     whole,
 )
 from brimful.errors import UsageError
@@ -165,7 +165,7 @@ class Box(Collection[_native.RecordBox]):
         ...     box.fetch_batch([2, 0, 2]).tolist()
         [3, 1, 3]
         """
-        return self._array(self.native.fetch_batch(ids(ids_, len(self))))
+        return self._array(self.native.fetch_batch(record_ids(ids_, len(self))))
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
     def store(self, id: int, record: Any) -> None:
@@ -216,7 +216,7 @@ class Box(Collection[_native.RecordBox]):
         ...     box[:].tolist()
         [10, 2, 30]
         """
-        checked_ids = ids(ids_, len(self))
+        checked_ids = record_ids(ids_, len(self))
         self.native.store_batch(checked_ids, self._bytes(records, count=len(checked_ids)))
 
     @described(COLLECTION, "closed", "corrupt", "io")

@@ -211,13 +211,15 @@ def integers(numbers: ArrayLike, noun: str) -> NDArray[Any]:
         if not isinstance(number, int) or isinstance(number, bool):
             raise UsageError(f"{noun} must be integers, not {type(number).__name__}{hint}")
         if not 0 <= number < 2**64:
-            raise UsageError(f"{noun} must be integers from 0 to 2**64 - 1, not {_short(number)}")
+            raise UsageError(
+                f"{noun} must be integers from 0 to 2**64 - 1, not {_shown_integer(number)}"
+            )
     if kinds == {int}:
         return array.astype(np.uint64)
     raise UsageError(f"{noun} must be integers, not objects; convert them with astype('uint64')")
 
 
-def _short(number: int) -> str:
+def _shown_integer(number: int) -> str:
     return str(number) if abs(number) < 10**30 else f"one of {number.bit_length()} bits"
 
 
@@ -248,7 +250,7 @@ def chunks(array: NDArray[Any], step: int = CHUNK) -> Iterator[NDArray[np.uint64
         yield np.ascontiguousarray(array[start : start + step], dtype=np.uint64)
 
 
-def ids(numbers: ArrayLike, length: int) -> NDArray[np.uint64]:
+def record_ids(numbers: ArrayLike, length: int) -> NDArray[np.uint64]:
     """Return record ids, counted from the end where they are negative.
 
     Raises:
@@ -279,7 +281,9 @@ def whole(number: Any, noun: str, *, least: int = 0, most: int = 2**64 - 1) -> i
         raise UsageError(f"{noun} must be an integer, not a truth value")
     if not least <= value <= most:
         bound = "2**64 - 1" if most == 2**64 - 1 else most
-        raise UsageError(f"{noun} must be an integer from {least} to {bound}, not {_short(value)}")
+        raise UsageError(
+            f"{noun} must be an integer from {least} to {bound}, not {_shown_integer(value)}"
+        )
     return value
 
 
@@ -328,11 +332,11 @@ class _Taking(Protocol):
 
 
 @contextmanager
-def whole_chunks(native: _Taking, count: int, what: str = "keys") -> Iterator[None]:
+def whole_chunks(native: _Taking, count: int, noun: str = "keys") -> Iterator[None]:
     """Add to an error the number of items that were processed before it."""
     before = native.taken
     try:
         yield
     except BaseException as error:
-        error.add_note(f"{native.taken - before} of {count} {what} were added, the rest were not")
+        error.add_note(f"{native.taken - before} of {count} {noun} were added, the rest were not")
         raise

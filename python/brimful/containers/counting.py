@@ -39,6 +39,13 @@ class _Asked(Protocol):
     def question_len(self) -> int: ...
 
 
+class _Adding(Protocol):
+    @property
+    def taken(self) -> int: ...
+
+    def add_many(self, keys: object) -> None: ...
+
+
 def _answers(
     native: _Asked,
     ask: Callable[[object], bytearray],
@@ -53,6 +60,14 @@ def _answers(
         answers[done : done + len(question)] = np.frombuffer(ask(question), dtype)
         done += len(question)
     return answers
+
+
+def _add(native: _Adding, keys: numpy.typing.ArrayLike) -> None:
+    """Add keys, a whole chunk at a time."""
+    array = unsigned(keys, "keys")
+    with whole_chunks(native, len(array)):
+        for chunk in chunks(array):
+            native.add_many(chunk)
 
 
 def _key(key: Any) -> int:
@@ -98,10 +113,7 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
         ...     counter[3]
         2
         """
-        array = unsigned(keys, "keys")
-        with whole_chunks(self.native, len(array)):
-            for chunk in chunks(array):
-                self.native.add_many(chunk)
+        _add(self.native, keys)
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def add(self, key: int) -> None:
@@ -208,10 +220,7 @@ class MembershipSet(Collection[_native.MembershipSet]):
         ...     len(members)
         2
         """
-        array = unsigned(keys, "keys")
-        with whole_chunks(self.native, len(array)):
-            for chunk in chunks(array):
-                self.native.add_many(chunk)
+        _add(self.native, keys)
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def add(self, key: int) -> None:
@@ -330,10 +339,7 @@ class BloomFilter(Collection[_native.BloomFilter]):
         ...     3 in maybe
         True
         """
-        array = unsigned(keys, "keys")
-        with whole_chunks(self.native, len(array)):
-            for chunk in chunks(array):
-                self.native.add_many(chunk)
+        _add(self.native, keys)
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def add(self, key: int) -> None:

@@ -13,8 +13,8 @@ from brimful.containers.collection import (
     CHUNK,
     Collection,
     folder_of,
-    ids,
     one_id,
+    record_ids,
     unsigned,
     whole,
     whole_chunks,
@@ -128,7 +128,7 @@ class Lists(Collection[_native.DiskLists]):
         ...     counts.tolist(), items.tolist()
         ([1, 2], [0, 1, 2])
         """
-        counts, items = self.native.get_many(ids(lists, len(self)))
+        counts, items = self.native.get_many(record_ids(lists, len(self)))
         return np.frombuffer(counts, np.uint64), np.frombuffer(items, np.uint32)
 
     def __len__(self) -> int:
