@@ -40,7 +40,7 @@ def _algorithms() -> list[str]:
     return list(algorithms())
 
 
-def _words(verb: str, action: argparse.Action) -> list[str]:
+def _words(action: argparse.Action) -> list[str]:
     """Return the words that an argument may be; none if it may be any text."""
     if action.choices is not None:
         return [str(choice) for choice in action.choices]
@@ -51,7 +51,7 @@ def _takes_value(action: argparse.Action) -> bool:
     return action.nargs != 0
 
 
-def _flags(verb: str, parser: argparse.ArgumentParser) -> list[str]:
+def _flags(parser: argparse.ArgumentParser) -> list[str]:
     """Return the options of a verb, with the parameters of algorithms if it takes them."""
     flags = [name for name in tree.option_names(parser) if name.startswith("--")]
     return flags + [f"--{name}" for name in _parameters()] if "--param" in flags else flags
@@ -69,26 +69,26 @@ def _parameters() -> dict[str, list[str]]:
     return parameters
 
 
-def _valued(verb: str, parser: argparse.ArgumentParser) -> dict[str, list[str]]:
+def _valued(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
     """Return the options of a verb that take one of some words."""
     valued = {
-        name: _words(verb, action)
+        name: _words(action)
         for action in tree.actions(parser)
         for name in action.option_strings
-        if _takes_value(action) and _words(verb, action)
+        if _takes_value(action) and _words(action)
     }
     if "--param" in tree.option_names(parser):
         valued |= {f"--{name}": words for name, words in _parameters().items() if words}
     return valued
 
 
-def _positionals(verb: str, parser: argparse.ArgumentParser) -> list[str]:
+def _positionals(parser: argparse.ArgumentParser) -> list[str]:
     """Return the words that the positional arguments of a verb may be."""
     return [
         word
         for action in tree.actions(parser)
         if not action.option_strings
-        for word in _words(verb, action)
+        for word in _words(action)
     ]
 
 
@@ -97,12 +97,12 @@ def _bash(parser: argparse.ArgumentParser) -> str:
     for verb, one in tree.verbs(parser).items():
         lines = [
             f"            {option}) words={_quoted(words)};;"
-            for option, words in _valued(verb, one).items()
+            for option, words in _valued(one).items()
         ]
         cases.append(
             f"    {verb})\n"
-            f"        flags={_quoted(_flags(verb, one))}\n"
-            f"        words={_quoted(_positionals(verb, one))}\n"
+            f"        flags={_quoted(_flags(one))}\n"
+            f"        words={_quoted(_positionals(one))}\n"
             '        case "$before" in\n'
             + "\n".join([*lines, "            -*) words=;;"])
             + "\n        esac;;"
@@ -142,20 +142,20 @@ def _fish(parser: argparse.ArgumentParser) -> str:
     ]
     for verb, one in tree.verbs(parser).items():
         when = f"complete -c brimful -n '__fish_seen_subcommand_from {verb}'"
-        valued = _valued(verb, one)
+        valued = _valued(one)
         plain = {
             name: action.help or ""
             for action in tree.actions(one)
             for name in action.option_strings
             if name.startswith("--")
         }
-        for flag in _flags(verb, one):
+        for flag in _flags(one):
             about = plain.get(flag, "a parameter of the algorithm").partition(";")[0]
             words = f" -x -a {_quoted(valued[flag])}" if flag in valued else ""
             lines.append(
                 f"{when} -l {flag[2:]} -d {shlex.quote(about % {'prog': 'brimful'})}{words}"
             )
-        if names := _positionals(verb, one):
+        if names := _positionals(one):
             lines.append(f"{when} -a {_quoted(names)}")
     return "\n".join(lines)
 
