@@ -72,7 +72,7 @@ def act(options: argparse.Namespace) -> None:
     }
     cluster = cluster_of(shared.chosen(options, ImportClusterOptions))
     inputs = expand_globs(options.inputs)
-    shared.refuse_terminal_input(inputs)
+    shared.refuse_repeated_input(inputs)
     for path in inputs:
         check_input_file(path)
     refuse_existing(options.out)

@@ -204,7 +204,7 @@ def print_json(figures: dict[str, Any]) -> None:
     print("}", flush=True)
 
 
-def refuse_terminal_input(paths: list[str]) -> None:
+def refuse_repeated_input(paths: list[str]) -> None:
     """Refuse `-` twice: standard input can be read once.
 
     Raises:
@@ -216,8 +216,6 @@ def refuse_terminal_input(paths: list[str]) -> None:
 
 def peak_memory(peak_bytes: int | None, budget_bytes: int | None) -> str:
     """Return `peak memory 158M of a budget of 200M`."""
-    from brimful.sizes import format_bytes
-
     if peak_bytes is None:
         return "peak memory unknown on this system"
     text = f"peak memory {format_bytes(peak_bytes)}"
