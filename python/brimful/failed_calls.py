@@ -39,12 +39,12 @@ def failed_call(
     """Return the error of a call that raised an exception while `doing` something."""
     text = f"{type(cause).__name__}: {cause}".removesuffix(": ")
     message = f"the program failed to {doing} at vertex {vertex}: {text}"
-    error = placed(message, vertex, superstep, state)
+    error = program_error(message, vertex, superstep, state)
     error.__cause__ = cause
     return error
 
 
-def placed(message: str, vertex: Any, superstep: int | None, state: Any) -> ProgramError:
+def program_error(message: str, vertex: Any, superstep: int | None, state: Any) -> ProgramError:
     """Return an error with superstep and state; both are None if there are none."""
     place = "" if superstep is None else f"; superstep {superstep}, state {shortened(state)}"
     error = ProgramError(f"{message}{place}", vertex)
@@ -61,13 +61,15 @@ def in_own_words(error: ProgramError, program: Program | Pregel, adapter: Progra
     if cause is None:
         return error
     if isinstance(adapter, PregelAdapter):
-        error = _of_pregel(error, cause, adapter)
+        error = _pregel_error(error, cause, adapter)
     if isinstance(cause, AttributeError) and (remedy := _remedy(cause, program)):
         error.args = (f"{error.args[0]}; {remedy}", *error.args[1:])
     return error
 
 
-def _of_pregel(error: ProgramError, cause: BaseException, adapter: PregelAdapter) -> ProgramError:
+def _pregel_error(
+    error: ProgramError, cause: BaseException, adapter: PregelAdapter
+) -> ProgramError:
     vertex, superstep, state = error.vertex, error.superstep, error.state
     if not isinstance(adapter.program, Signalling):
         if adapter.failed is None:
@@ -107,7 +109,7 @@ def _remedy(cause: AttributeError, program: Program | Pregel) -> str | None:
             else "a vertex keeps nothing but its state, which collect returns"
         )
     if isinstance(cause.obj, Master | WorkerContext):
-        return _similar(str(cause.name), dir(cause.obj))
+        return _suggestion(str(cause.name), dir(cause.obj))
     if cause.name is None or not _is_vertex(cause.obj):
         return None
     own, other = (Vertex, PregelVertex) if isinstance(program, Program) else (PregelVertex, Vertex)
@@ -119,10 +121,10 @@ def _remedy(cause: AttributeError, program: Program | Pregel) -> str | None:
         return "read vertex.value"
     if hasattr(other, cause.name):
         return f"{cause.name} is for a bf.{'Pregel' if own is Vertex else 'Program'}"
-    return _similar(cause.name, vars(own) | own.__annotations__)
+    return _suggestion(cause.name, vars(own) | own.__annotations__)
 
 
-def _similar(name: str, names: Iterable[str]) -> str | None:
+def _suggestion(name: str, names: Iterable[str]) -> str | None:
     known = [one for one in names if not one.startswith("_")]
     return did_you_mean(name, known).removeprefix("; ") or None
 

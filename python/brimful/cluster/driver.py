@@ -20,7 +20,7 @@ from brimful.cluster.exchange import (
     first_line,
     last_line,
     lost,
-    placed,
+    with_place,
 )
 from brimful.cluster.worker import Worker
 from brimful.errors import BrimfulError, MissingPackageError, UsageError, WorkerLostError
@@ -289,7 +289,7 @@ class Observer:
                 # The worker lost its connection to Ray: its node is about to go.
                 losses.append(self._loss(index, failure))
             elif isinstance(failure, Exception) and not isinstance(failure, PeerFailedError):
-                return placed(failure, self._name(index))
+                return with_place(failure, self._name(index))
         return losses[0] if losses else self._loss(None, error)
 
     def _loss(self, index: int | None, error: Exception) -> BrimfulError:

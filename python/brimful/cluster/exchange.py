@@ -58,7 +58,7 @@ def lost(process: str, error: BaseException) -> BrimfulError:
     return WorkerLostError(f"{process} was lost: {first_line(error)}")
 
 
-def placed(error: BaseException, place: str) -> BaseException:
+def with_place(error: BaseException, place: str) -> BaseException:
     """Return an error of another process; the text of one about its machine begins with the place.
 
     Other errors, which would be the same on any machine, have the place as a note.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brimful.cluster.driver import MAX_RESTARTS
-from brimful.cluster.exchange import first_line, lost, placed
+from brimful.cluster.exchange import first_line, lost, with_place
 from brimful.errors import StoreIoError, UsageError
 from brimful.memory import budget_bytes
 
@@ -290,4 +290,4 @@ def labelled(work: Callable[[Callable[[int, bytes], None]], object]) -> Iterator
 
 def task_error(error: BaseException) -> BaseException:
     """Return an error of this task for the import."""
-    return placed(error, f"a task on {os.uname().nodename}")
+    return with_place(error, f"a task on {os.uname().nodename}")

@@ -1,7 +1,7 @@
 """The call that failed in compiled code, made again by the interpreter.
 
-Compiled code tells no more than that a method raised an exception. The engine keeps what the call
-received for its vertex, so the method itself can show the exception and the line that raised it.
+Compiled code tells no more than that a method raised an exception. The engine keeps the arguments
+of the call for its vertex, so the method itself can show the exception and the line that raised it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from brimful.errors import ProgramError
-from brimful.failed_calls import failed_call, placed
+from brimful.failed_calls import failed_call, program_error
 from brimful.kernels.arrays import read
 from brimful.kernels.numbers import bits, silence_of
 from brimful.kernels.slots import Slot, aggregates_type
@@ -122,7 +122,11 @@ def replayed(
         # Compiled code makes the signals of a superstep at the end of the one before.
         superstep += 1
     place = (None, None) if doing == _BEGINS else (superstep, vertex.state)
-    return placed(message, id, *place) if cause is None else failed_call(doing, id, cause, *place)
+    return (
+        program_error(message, id, *place)
+        if cause is None
+        else failed_call(doing, id, cause, *place)
+    )
 
 
 #: The verb and the call of a method.
@@ -181,10 +185,10 @@ def _state(reading: Reading, words: list[int]) -> Any:
     """Return a state as methods see it."""
     if reading.record is not None:
         kind = reading.record.padded()
-        # Behind the value of Pregel there may be more words.
+        # After the value of Pregel there may be more words.
         values = np.frombuffer(_bytes(words)[: kind.itemsize], kind)[0].tolist()
         return reading.record.shown(values)
-    # Behind the value of Pregel there may be a word that tells whether the vertex has halted.
+    # After the value of Pregel there may be a word that tells whether the vertex has halted.
     return _number(reading.numbers.state, words[0])
 
 
