@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from brimful.errors import BrimfulError
 from brimful.stores.base import Store
 from brimful.stores.registry import check_url, opener
+from brimful.wording import cut
 
 #: Memory of a partition, unless a budget is given: then half of it.
 _MEMORY = 8 << 20
@@ -82,7 +83,7 @@ class _Checked:
     def __init__(self, name: str, store: Store) -> None:
         self.name, self.store = name, store
 
-    def expect(self, actual: object, expected: object, what: str) -> None:
+    def expect(self, actual: object, expected: object, subject: str) -> None:
         """Compare the result of a call with the expected one.
 
         Raises:
@@ -90,13 +91,9 @@ class _Checked:
         """
         if actual != expected:
             raise NonconformingError(
-                f"{self.name}: {what}: expected {_short(expected)}, found {_short(actual)}"
+                f"{self.name}: {subject}: expected {cut(repr(expected), 100)}, "
+                f"found {cut(repr(actual), 100)}"
             )
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else text[:100] + "..."
 
 
 def _empty(of: _Checked) -> None:

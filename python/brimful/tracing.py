@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from brimful.ids import id_of_name, shown_ids
 from brimful.pregel.adapter import PregelAdapter
 from brimful.program import Program, Vertex
+from brimful.wording import cut
 
 if TYPE_CHECKING:
     import pyarrow
@@ -103,5 +104,4 @@ def _figures(
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return cut(repr(value), _LONGEST)

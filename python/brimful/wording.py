@@ -74,6 +74,11 @@ def shortened(value: object) -> str:
     return f"{text[:_SHOWN_CHARACTERS]}... ({len(text):,} characters)"
 
 
+def cut(text: str, most: int) -> str:
+    """Return a text, or its first `most` characters with three dots."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 def literal(value: object) -> str:
     """Return a value of a wrong type for a message: text is in quotes, as in `'2'`."""
     return repr(shortened(value)) if isinstance(value, str) else shortened(value)

@@ -21,6 +21,7 @@ from brimful.errors import InputError, UsageError
 from brimful.options import checks
 from brimful.options.imports import EdgeColumns
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, EdgeTable, guarded
+from brimful.wording import cut
 
 _BATCH_ROWS = 65_536
 #: The most characters of string ids in a batch.
@@ -67,7 +68,7 @@ def open_documents(
                 f"{documents.name} has no documents; check the names of database and collection"
             )
         rows = _Rows(documents, fields, skipped if on_error == "skip" else None)
-        contents, kind = rows.told_by(itertools.chain([first], contents), ids)
+        contents, kind = rows.with_id_type(itertools.chain([first], contents), ids)
         id_type = pa.string() if kind == "string" else pa.int64()
         named = [pa.field(name, id_type) for name in fields[:2]]
         named += [pa.field(name, pa.float64()) for name in fields[2:]]
@@ -115,7 +116,7 @@ class _Rows:
         self._read: Callable[[Any], Any] = lambda value: None
         self._expected = ""
 
-    def told_by(
+    def with_id_type(
         self, documents: Iterator[tuple[Any, list[Any]]], ids: str
     ) -> tuple[Iterator[tuple[Any, list[Any]]], str]:
         """Return the documents and the type of ids: that of `ids`, else of the first valid source.
@@ -132,7 +133,7 @@ class _Rows:
                 break
             looked_at.append(one)
             source = one[1][0]
-            if _integer(source) is not None:
+            if _integer_id(source) is not None:
                 kind = "int"
             elif isinstance(source, texts):
                 kind = "string"
@@ -140,10 +141,10 @@ class _Rows:
                 self._reject(one[0], self._fields[0], "an integer or a string as vertex id", source)
         lenient = ids != "auto"
         if kind == "int":
-            self._read = _lenient_integer if lenient else _integer
+            self._read = _lenient_integer_id if lenient else _integer_id
             self._expected = "an integer of 64 bits as vertex id"
         else:
-            self._read = lambda value: _text(value, texts, lenient)
+            self._read = lambda value: _string_id(value, texts, lenient)
             self._expected = "a string as vertex id"
         if not lenient:
             self._expected += ", as that of the first document"
@@ -199,23 +200,23 @@ class _Rows:
         Raises:
             InputError: Documents that are not edges end the import.
         """
-        where = f"the document with {self._documents.key} {_shown(key)}"
-        what = (
+        where = f"the document with {self._documents.key} {_quoted(key)}"
+        fault = (
             f'has no field "{field}"'
             if value is None
-            else f'has {_shown(value)} in the field "{field}": expected {expected}'
+            else f'has {_quoted(value)} in the field "{field}": expected {expected}'
         )
         if self._skipped is None:
             remedy = "correct the document, leave such documents out with --on-error skip" + (
                 ", or take all ids as strings with --ids string" if "first" in expected else ""
             )
-            raise InputError(f"{self._documents.name}: {where} {what}; {remedy}")
+            raise InputError(f"{self._documents.name}: {where} {fault}; {remedy}")
         if not self._skipped:
-            self._skipped.append(f"{where} {what}")
+            self._skipped.append(f"{where} {fault}")
         return _REJECTED
 
 
-def _integer(value: Any) -> int | None:
+def _integer_id(value: Any) -> int | None:
     """Return a 64-bit integer, perhaps from a double of JavaScript; None for other values."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -224,18 +225,18 @@ def _integer(value: Any) -> int | None:
     return value if -(2**63) <= value < 2**63 else None
 
 
-def _lenient_integer(value: Any) -> int | None:
+def _lenient_integer_id(value: Any) -> int | None:
     """Return an integer, also one that is written as a string."""
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
-    return _integer(value)
+    return _integer_id(value)
 
 
-def _text(value: Any, texts: tuple[type, ...], lenient: bool) -> str | None:
+def _string_id(value: Any, texts: tuple[type, ...], lenient: bool) -> str | None:
     """Return a string id; a `lenient` one may be an integer."""
     if isinstance(value, texts):
         return str(value)
-    number = _integer(value) if lenient else None
+    number = _integer_id(value) if lenient else None
     return None if number is None else str(number)
 
 
@@ -265,6 +266,5 @@ def _batch(schema: Any, rows: list[_Row]) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _shown(value: Any) -> str:
-    text = str(value) if not isinstance(value, str) else f'"{value}"'
-    return text if len(text) <= 40 else text[:40] + "..."
+def _quoted(value: Any) -> str:
+    return cut(f'"{value}"' if isinstance(value, str) else str(value), 40)
