@@ -46,7 +46,7 @@ def schema_of(graph: _native.Graph, table: str = VERTICES) -> pyarrow.Schema:
 
     if graph.table_path(table) is None:
         return pa.schema([])
-    with _opened(graph, table) as file:
+    with _open_table(graph, table) as file:
         return _schema_of_file(file)
 
 
@@ -58,7 +58,7 @@ def column_figures(graph: _native.Graph, table: str = VERTICES) -> list[dict[str
     """
     if graph.table_path(table) is None:
         return []
-    with _opened(graph, table) as file:
+    with _open_table(graph, table) as file:
         footer = file.metadata
         groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
         figures, first = [], 0
@@ -76,7 +76,7 @@ def _leaves(kind: pyarrow.DataType) -> int:
     return sum(_leaves(kind.field(at).type) for at in range(kind.num_fields)) or 1
 
 
-def place_of(graph: _native.Graph, column: str, table: str) -> str:
+def place_hint(graph: _native.Graph, column: str, table: str) -> str:
     """Return the end of a sentence about a column that a table lacks: its place; empty: nowhere."""
     own = ["source", "target", *(["weight"] if graph.weighted else [])]
     of_edges, of_vertices = schema_of(graph, EDGES).names + own, schema_of(graph).names
@@ -106,7 +106,7 @@ def chosen_columns(
             found = f"found: {', '.join(schema.names)}" if schema.names else "it has no columns"
             raise UsageError(
                 f"{graph.path} has no column {name} of {table} ({found})"
-                + (place_of(graph, name, table) or did_you_mean(name, schema.names))
+                + (place_hint(graph, name, table) or did_you_mean(name, schema.names))
             )
     return pa.schema([schema.field(name) for name in names])
 
@@ -123,7 +123,7 @@ def column_batches(
     """
     import pyarrow as pa
 
-    with _opened(graph, table) as file:
+    with _open_table(graph, table) as file:
         whole = _schema_of_file(file)
         schema = pa.schema([whole.field(name) for name in names])
         # A group of rows has few bytes, of which a batch has a part.
@@ -146,7 +146,7 @@ def _schema_of_file(file: Any) -> pyarrow.Schema:
 
 
 @contextlib.contextmanager
-def _opened(graph: _native.Graph, table: str) -> Iterator[Any]:
+def _open_table(graph: _native.Graph, table: str) -> Iterator[Any]:
     """Yield the open Parquet file of a table."""
     import pyarrow as pa
     import pyarrow.parquet as pq

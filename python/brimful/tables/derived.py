@@ -31,7 +31,7 @@ from brimful.tables.columns import (
     EDGES,
     VERTICES,
     footer_bytes,
-    place_of,
+    place_hint,
     schema_of,
     vertex_rows,
     write_columns,
@@ -286,7 +286,7 @@ def _kept_vertices(graph: _native.Graph, wanted: Derivation) -> Vertices:
     condition = None
     if wanted.vertices is not None:
         condition = Condition(
-            wanted.vertices, schema, lambda column: place_of(graph, column, VERTICES)
+            wanted.vertices, schema, lambda column: place_hint(graph, column, VERTICES)
         )
     ids = None if wanted.ids is None else _sorted_ids(wanted.ids, schema.field(0).type)
 
@@ -352,7 +352,7 @@ def _edges(
     if condition is None:
         return edge_rows(graph, columns)
     whole = edge_rows(graph).schema
-    test = Condition(condition, whole, lambda column: place_of(graph, column, EDGES))
+    test = Condition(condition, whole, lambda column: place_hint(graph, column, EDGES))
     needed = [name for name in whole.names if name in columns or name in test.columns]
     reader = edge_rows(graph, needed)
     batches = (rows for batch in reader if (rows := test.rows(batch)).num_rows)

@@ -43,11 +43,11 @@ class Condition:
         self,
         text: str | Any,
         schema: pyarrow.Schema,
-        place_of: Callable[[str], str] = lambda column: "",
+        place_hint: Callable[[str], str] = lambda column: "",
     ) -> None:
         """Take a string, or an expression of `pyarrow.compute`, about columns of `schema`.
 
-        `place_of` returns the end of a sentence about a column that is elsewhere.
+        `place_hint` returns the end of a sentence about a column that is elsewhere.
 
         Raises:
             UsageError: The string is not a condition, names an unknown column, or compares
@@ -60,7 +60,7 @@ class Condition:
         #: The names of the columns that the condition needs.
         self.columns = set(schema.names)
         if isinstance(text, str):
-            reader = _Reader(text, schema, place_of)
+            reader = _Reader(text, schema, place_hint)
             self.expression, self.columns = _parsed(text, reader), reader.columns
         elif isinstance(text, pc.Expression):
             self.expression = text
@@ -113,8 +113,8 @@ def _parsed(text: str, reader: _Reader) -> Any:
 class _Reader:
     """Turns the nodes of a syntax tree into expressions."""
 
-    def __init__(self, text: str, schema: pyarrow.Schema, place_of: Callable[[str], str]) -> None:
-        self._text, self._schema, self._place_of = text, schema, place_of
+    def __init__(self, text: str, schema: pyarrow.Schema, place_hint: Callable[[str], str]) -> None:
+        self._text, self._schema, self._place_hint = text, schema, place_hint
         #: The names of columns found so far.
         self.columns: set[str] = set()
 
@@ -252,7 +252,7 @@ class _Reader:
         if column not in self._schema.names:
             raise UsageError(
                 f"there is no column {column} (found: {', '.join(self._schema.names)})"
-                + (self._place_of(column) or did_you_mean(column, self._schema.names))
+                + (self._place_hint(column) or did_you_mean(column, self._schema.names))
             )
         self.columns.add(column)
         return column
