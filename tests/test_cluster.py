@@ -18,7 +18,7 @@ from ray.cluster_utils import Cluster
 import brimful as bf
 from brimful.cluster import driver
 from brimful.cluster.exchange import Board, Mapped, PeerFailedError, Slots, Views
-from brimful.cluster.worker import _opened
+from brimful.cluster.worker import _open_graph
 from clusters import kill, meanwhile, no_worker_stays, three_nodes, workers
 from plans import with_nightly
 from test_structured_messages import Extremes
@@ -235,9 +235,9 @@ def test_an_error_of_a_worker_is_raised_with_its_place(
     moved = tmp_path / "moved.brimful"
     other = bf.Graph.from_arrow(graph.to_arrow().slice(0, 100), path=moved)
     with pytest.raises(bf.InputError, match="the graph there is another one; on a cluster"):
-        _opened(str(moved), "0" * 16)
+        _open_graph(str(moved), "0" * 16)
     with pytest.raises(bf.NotFoundError, match="must be in a folder that all nodes share"):
-        _opened(str(tmp_path / "absent.brimful"), other.native.fingerprint)
+        _open_graph(str(tmp_path / "absent.brimful"), other.native.fingerprint)
 
 
 def test_a_board_keeps_a_message_for_all_its_readers_and_fails_for_all() -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
-from brimful.cluster.worker import _opened
+from brimful.cluster.worker import _open_graph
 from brimful.io import remote_graph
 from command import CORRUPT, USAGE, brimful, refuse, succeed
 
@@ -173,10 +173,10 @@ def test_a_worker_of_a_cluster_opens_its_own_copy(url: str, cache: Path) -> None
         fingerprint = opened.native.fingerprint
         assert remote_graph.place_of(opened.path) == url
     shutil.rmtree(cache)
-    assert _opened(url, fingerprint).path == opened.path
+    assert _open_graph(url, fingerprint).path == opened.path
     assert len(list(cache.rglob("in.shards"))) == 1
     with pytest.raises(bf.InputError, match="has changed since the run began"):
-        _opened(url, "0" * 16)
+        _open_graph(url, "0" * 16)
 
 
 @pytest.mark.nightly

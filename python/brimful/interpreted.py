@@ -56,7 +56,9 @@ class InterpretedRun:
         start: str | None = None,
         trace: Trace | None = None,
     ) -> None:
-        """Keep the parts of a run; `steps` are its `ProgramStepOptions`, `store` is of `stored`.
+        """Keep the parts of a run; `steps` are its `ProgramStepOptions`.
+
+        `store` is that of `catalog.program_store`.
 
         Raises:
             UsageError: The run or the program can have no tolerance.

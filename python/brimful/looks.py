@@ -243,7 +243,7 @@ def small_figure(graph: brimful.Graph) -> str:
     counts = _degree_counts(graph, Resources())
     return figures.small(
         "Degree distribution",
-        lambda ax, colours: figures.plot_counts(ax, counts, "degree", "vertices", colours),
+        lambda ax, colors: figures.plot_counts(ax, counts, "degree", "vertices", colors),
     )
 
 

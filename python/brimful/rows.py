@@ -262,7 +262,7 @@ def computed_rows(
     resources: Resources,
     reserve_bytes: int = 0,
 ) -> _native.Rows:
-    """Run an algorithm whose result is rows: a request of `catalog.asked`, with checked options.
+    """Run an algorithm whose result is rows: a request of `catalog.algorithm_request`.
 
     `reserve_bytes` of the budget stay free for later work.
 
@@ -274,7 +274,7 @@ def computed_rows(
     _require_pairs(graph, wanted, resources, reserve_bytes)
     with (
         _at_pair(wanted["pairs"], graph),
-        _opened(wanted["pairs"], graph, resources) as pairs,
+        _open_pairs(wanted["pairs"], graph, resources) as pairs,
     ):
         return _native.run_rows(
             graph,
@@ -316,7 +316,7 @@ def _at_pair(pairs: object, graph: _native.Graph) -> Iterator[None]:
         raise without_options(error) from None
 
 
-def _opened(
+def _open_pairs(
     pairs: object, graph: _native.Graph, resources: Resources
 ) -> AbstractContextManager[EdgeTable | None]:
     if pairs is None:

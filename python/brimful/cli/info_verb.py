@@ -116,7 +116,7 @@ def describe(figures: dict[str, object], indent: str) -> list[str]:
             lines.append(f"{indent}{name}")
             lines += describe(value, indent + "  ")
         else:
-            lines.append(f"{indent}{name:<20} {_text(key, value)}")
+            lines.append(f"{indent}{name:<20} {_shown_value(key, value)}")
     return lines
 
 
@@ -130,7 +130,7 @@ def histogram(counts: dict[str, int], indent: str) -> list[str]:
     return lines
 
 
-def _text(key: str, value: object) -> str:
+def _shown_value(key: str, value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -142,5 +142,5 @@ def _text(key: str, value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, (list, tuple)):
-        return ", ".join(_text(key, item) for item in value) or "none"
+        return ", ".join(_shown_value(key, item) for item in value) or "none"
     return str(value)

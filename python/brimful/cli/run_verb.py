@@ -116,7 +116,7 @@ def act(options: argparse.Namespace) -> None:
     if options.algorithm not in algorithms() and options.graph in algorithms():
         # The arguments came in the order of `brimful plan`: the graph first.
         options.algorithm, options.graph = options.graph, options.algorithm
-    kept = _kept(options)
+    kept = _kept_url(options)
     # Refuses an unknown algorithm before a graph is opened or imported.
     cluster = shared.chosen(options, ClusterOptions)
     run_request(options, options.algorithm, cluster=cluster)
@@ -302,7 +302,7 @@ def _refuse_for_rows(options: argparse.Namespace) -> None:
         refuse_documents(options.output)
 
 
-def _kept(options: argparse.Namespace) -> str | None:
+def _kept_url(options: argparse.Namespace) -> str | None:
     """Return the URL at which the vertices stay; the run itself has records of its own.
 
     Raises:

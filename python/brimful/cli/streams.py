@@ -27,7 +27,7 @@ def prepare() -> None:
         except OSError:
             # The system gives out the lowest free descriptor, which is this one.
             os.open(os.devnull, os.O_RDWR)
-    sys.stdout = sys.stdout or _text(_Closed(1, "w", closefd=False))
+    sys.stdout = sys.stdout or _wrapped(_Closed(1, "w", closefd=False))
     sys.stderr = sys.stderr or _null()
     codecs.register_error(_ERRORS, _escaped)
     for stream in (sys.stdout, sys.stderr):
@@ -51,10 +51,10 @@ class _Closed(io.FileIO):
 
 def _null() -> io.TextIOWrapper:
     """Return a stream to the null device, open until the process ends."""
-    return _text(io.FileIO(os.open(os.devnull, os.O_WRONLY), "w"))
+    return _wrapped(io.FileIO(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
-def _text(raw: io.FileIO) -> io.TextIOWrapper:
+def _wrapped(raw: io.FileIO) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8")
 
 

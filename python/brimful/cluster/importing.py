@@ -92,7 +92,7 @@ class Reading:
         tasks = Tasks(
             work,
             [(path, self._choices, names, self.share) for path in self._paths],
-            [f"reads {_shown(path)}" for path in self._paths],
+            [f"reads {_redacted_path(path)}" for path in self._paths],
             self._at_once,
         )
         self.keeping = Keeping(tasks, self.share, self._at_once, self.sorters, names=names)
@@ -139,7 +139,7 @@ class Parsing(Reading):
         """Parse files on a cluster."""
         super().__init__(paths, choices, cluster, budget)
         #: The file names for messages to the user.
-        self.paths = [_shown(path) for path in paths]
+        self.paths = [_redacted_path(path) for path in paths]
         #: Whether ids are strings, and the tasks, as the native module takes them.
         self.kept: tuple[bool, Keeping] | None = None
 
@@ -170,7 +170,7 @@ class Decoding(Reading):
         return self._paths, self._keep_by(_kept_table, names=table.ids == "string")
 
 
-def _shown(path: str) -> str:
+def _redacted_path(path: str) -> str:
     return redacted_word(path) if is_remote(path) else path
 
 

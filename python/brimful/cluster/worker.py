@@ -146,7 +146,7 @@ class Worker:
         }
         begin = time.perf_counter()
         try:
-            work(_opened(*graph), share, checkpoints, limits)
+            work(_open_graph(*graph), share, checkpoints, limits)
             raise AssertionError("the share of a run ends with ShareDone")
         except ShareDone as done:
             figures = done.figures
@@ -164,7 +164,7 @@ class Worker:
         return figures, None
 
 
-def _opened(place: str, fingerprint: str) -> _native.Graph:
+def _open_graph(place: str, fingerprint: str) -> _native.Graph:
     """Open the graph of the driver, by its path, or by its URL through a copy on this node.
 
     Raises:

@@ -70,8 +70,8 @@ def check_destination(url: str, *, overwrite: bool) -> None:
             have the field and `overwrite` is false.
         InputError, StoreIoError: As `open_collection`.
     """
-    with _opened(url) as (documents, field, id_field):
-        _check(documents, field, id_field, overwrite=overwrite)
+    with _open_destination(url) as (documents, field, id_field):
+        _check_fields(documents, field, id_field, overwrite=overwrite)
 
 
 def write_documents(stream: Iterator[Any], url: str, *, overwrite: bool) -> Written:
@@ -81,8 +81,8 @@ def write_documents(stream: Iterator[Any], url: str, *, overwrite: bool) -> Writ
         UsageError, InputError, StoreIoError: As `check_destination`; documents that were written
             before keep their new value.
     """
-    with _opened(url) as (documents, field, id_field):
-        _check(documents, field, id_field, overwrite=overwrite)
+    with _open_destination(url) as (documents, field, id_field):
+        _check_fields(documents, field, id_field, overwrite=overwrite)
         written = Written(documents.name, field)
         for batch in stream:
             for first in range(0, batch.num_rows, _BATCH):
@@ -98,7 +98,7 @@ def write_documents(stream: Iterator[Any], url: str, *, overwrite: bool) -> Writ
 
 
 @contextlib.contextmanager
-def _opened(url: str) -> Iterator[tuple[Documents, str, str]]:
+def _open_destination(url: str) -> Iterator[tuple[Documents, str, str]]:
     """Open the documents of a URL; yield them, the field and the id field.
 
     Raises:
@@ -124,7 +124,7 @@ def _opened(url: str) -> Iterator[tuple[Documents, str, str]]:
 _never = threading.Event()
 
 
-def _check(documents: Documents, field: str, id_field: str, *, overwrite: bool) -> None:
+def _check_fields(documents: Documents, field: str, id_field: str, *, overwrite: bool) -> None:
     documents.check_field(field)
     if field == id_field or id_field.startswith(f"{field}."):
         raise UsageError(

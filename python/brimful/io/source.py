@@ -77,8 +77,8 @@ def open_graph(
         )
     if not os.path.exists(path):
         raise NotFoundError(
-            f"there is no graph or input file at {path}{_similar(path)}; check the path, or make "
-            "a graph with 'brimful import' or 'brimful generate'"
+            f"there is no graph or input file at {path}{_suggested_name(path)}; check the path, or "
+            "make a graph with 'brimful import' or 'brimful generate'"
         )
     check_input_file(path)
     if not os.path.isfile(path):
@@ -281,7 +281,7 @@ def _parsed(origin: str | None) -> dict[str, object]:
     return {}
 
 
-def _similar(path: str) -> str:
+def _suggested_name(path: str) -> str:
     """Return `; did you mean 'web.brimful'?` if something of a similar name is next to `path`."""
     folder, name = os.path.split(path.rstrip(os.sep))
     with contextlib.suppress(OSError):

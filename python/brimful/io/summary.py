@@ -25,12 +25,12 @@ def left_out_sentences(figures: dict[str, Any]) -> list[str]:
     """
     return [
         f"{fate(kind['reason'], figures)}: {kind['reason']}, {counted(kind['count'], 'time')}, "
-        f"first{_place(kind)}: {kind['found']}"
+        f"first{_first_place(kind)}: {kind['found']}"
         for kind in all_left_out(figures)
     ]
 
 
-def _place(kind: dict[str, Any]) -> str:
+def _first_place(kind: dict[str, Any]) -> str:
     # The edges of a graph have no lines.
     is_graph = kind["input"].endswith(GRAPH_SUFFIX)
     return "" if is_graph else f" at {kind['input']}:{kind['first_line']}"

@@ -238,12 +238,12 @@ class ArrayKernel:
 
     def _found_values(self, none: Any, degrees: Any, along: str) -> Numbers:
         if self._record is not None:
-            self._made("initial_state", self._first(none, degrees))
+            self._check_fields("initial_state", self._first(none, degrees))
             later = self._later(self._loaded(np.empty(0, self._state)), degrees)
             signal = self._kind("signal", later, None, 1.0)
             if self._is_sum or along != "unchanged":
                 signal = "float64"
-            self._made("collect", later, [np.empty(0, signal)])
+            self._check_fields("collect", later, [np.empty(0, signal)])
             return Numbers("record", signal)
         state = self._kind("initial_state", self._first(none, degrees))
         later = self._later(np.empty(0, state), degrees)
@@ -253,7 +253,7 @@ class ArrayKernel:
         collected = self._kind("collect", later, [np.empty(0, signal)])
         return Numbers("float64" if "float64" in (state, collected) else state, signal)
 
-    def _made(self, name: str, *arguments: Any) -> None:
+    def _check_fields(self, name: str, *arguments: Any) -> None:
         """Check that a method returns a tuple of arrays for the fields of states.
 
         Raises:
@@ -327,7 +327,7 @@ class ArrayKernel:
             return 1
         return 0
 
-    def _made_by(self, block: _Block, method: str, vertex: Any, *arguments: Any) -> Any:
+    def _called(self, block: _Block, method: str, vertex: Any, *arguments: Any) -> Any:
         """Call a method with the vertices of a block."""
         block.method, block.states = method, vertex.state
         return self._methods[method](self._program, vertex, *arguments)
@@ -346,7 +346,7 @@ class ArrayKernel:
             ids = None if self._is_sum else externals.astype(np.int64) + self._least_id
             if self._state is not None:
                 states.view(np.uint8)[:] = 0
-            self._store(states, self._made_by(block, "initial_state", self._first(ids, degrees)))
+            self._store(states, self._called(block, "initial_state", self._first(ids, degrees)))
             due_count[0] += count
             self._signal(block, signals, slice(None), states, degrees)
             return
@@ -358,7 +358,7 @@ class ArrayKernel:
         vertex = self._later(self._loaded(old), of_received)
         new = old.copy()
         collected = self._turned(sums[received])
-        self._store(new, self._made_by(block, "collect", vertex, [collected]))
+        self._store(new, self._called(block, "collect", vertex, [collected]))
         states[received] = new
         if self._slots:
             self._contribute(block, old, new, of_received)
@@ -367,7 +367,7 @@ class ArrayKernel:
         if "signal_score" in self._methods:
             known = self._loaded(states), *self._degrees_of(degrees)
             vertex = self._shown.scored(*known, self._loaded(before))
-            scores = self._made_by(block, "signal_score", vertex)
+            scores = self._called(block, "signal_score", vertex)
         else:
             scores = _differ(before, states).astype(np.float64)
         scores = np.broadcast_to(scores, count)
@@ -386,7 +386,7 @@ class ArrayKernel:
         if not len(at):
             return
         vertex = self._later(self._loaded(old[at]), None if degrees is None else degrees[at])
-        returned = self._made_by(block, "aggregate", vertex, self._loaded(new[at]))
+        returned = self._called(block, "aggregate", vertex, self._loaded(new[at]))
         for slot, value in zip(self._slots, self._values(returned), strict=True):
             add(slot, block.context.partial, np.broadcast_to(value, len(at)))
 
@@ -426,7 +426,7 @@ class ArrayKernel:
             due = np.flatnonzero(degrees > 0)
         vertex = self._later(self._loaded(states[due]), None if degrees is None else degrees[due])
         # Neither target nor weight is read; the engine applies the weight.
-        returned = self._made_by(block, "signal", vertex, None, 1.0)
+        returned = self._called(block, "signal", vertex, None, 1.0)
         if returned is None and self._is_sum:
             raise TypeError("signal returned None; return 0.0 where there is no signal")
         signals[due] = self._silence if returned is None else self._turned(np.asarray(returned))

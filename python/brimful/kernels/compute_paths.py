@@ -44,7 +44,7 @@ class ComputeSource:
         self._returned: set[_Path] = set()
         self._broken: set[_Path] = set()
         self._continued: set[_Path] = set()
-        ends = self._behind(self.body, {_Path()}) | self._returned
+        ends = self._after(self.body, {_Path()}) | self._returned
         if any(path.is_repeated for path in ends):
             self.refuse(
                 self.tree,
@@ -125,7 +125,7 @@ class ComputeSource:
 
     # Paths: how often the method sends and contributes, and whether it halts.
 
-    def _behind(self, statements: Iterable[ast.stmt], paths: set[_Path]) -> set[_Path]:
+    def _after(self, statements: Iterable[ast.stmt], paths: set[_Path]) -> set[_Path]:
         """Return the paths after statements; those that return are added to `_returned`."""
         for statement in statements:
             match statement:
@@ -141,7 +141,7 @@ class ComputeSource:
                 case ast.Raise():
                     paths = set()
                 case ast.If():
-                    paths = self._behind(statement.body, paths) | self._behind(
+                    paths = self._after(statement.body, paths) | self._after(
                         statement.orelse, paths
                     )
                 case ast.For(iter=ast.Name(id=name)) if name == self.messages:
@@ -155,7 +155,7 @@ class ComputeSource:
                         before = paths
                         passed, broken = self._in_loop(statement, paths)
                         paths = paths | passed
-                    paths = self._behind(statement.orelse, paths) | broken
+                    paths = self._after(statement.orelse, paths) | broken
                 case ast.Expr(value=ast.Call(func=ast.Attribute() as called, args=arguments)):
                     match self.field(called), arguments:
                         case "vote_to_halt", _:
@@ -174,6 +174,6 @@ class ComputeSource:
         """Return the paths after one pass of a loop, and those that break out of it."""
         outer = self._broken, self._continued
         self._broken, self._continued = set(), set()
-        passed, broken = self._behind(loop.body, paths) | self._continued, self._broken
+        passed, broken = self._after(loop.body, paths) | self._continued, self._broken
         self._broken, self._continued = outer
         return passed, broken

@@ -23,10 +23,10 @@ _SIZES = ((2, 2), (2, 3), (4, 3), (8, 8))
 
 def made_of(record: Record) -> str:
     """Return the expressions that make the fields of a record from `value`."""
-    return ", ".join(_made(field, f"value[{at}]") for at, field in enumerate(record.fields))
+    return ", ".join(_field_made(field, f"value[{at}]") for at, field in enumerate(record.fields))
 
 
-def _made(field: Field, value: str) -> str:
+def _field_made(field: Field, value: str) -> str:
     number = f"{NUMBA[field.kind]}({value})"
     if field.code == "f4":
         return f"float64(float32({value}))"

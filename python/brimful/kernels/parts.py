@@ -67,11 +67,11 @@ def parts_of(graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any])
         Unfit: The program cannot run on shards.
     """
     if isinstance(program, Program):
-        return _of_signals(graph, program, chosen)
-    return _of_pregel(graph, program, chosen)
+        return _signal_parts(graph, program, chosen)
+    return _pregel_parts(graph, program, chosen)
 
 
-def _of_signals(graph: Graph, program: Program, chosen: Mapping[str, Any]) -> Parts:
+def _signal_parts(graph: Graph, program: Program, chosen: Mapping[str, Any]) -> Parts:
     """Return the parts of a program that signals and collects.
 
     Raises:
@@ -107,7 +107,7 @@ def _of_signals(graph: Graph, program: Program, chosen: Mapping[str, Any]) -> Pa
     )
 
 
-def _of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -> Parts:
+def _pregel_parts(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -> Parts:
     """Return the parts of a Pregel program.
 
     Raises:
@@ -195,13 +195,13 @@ def _of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -> Part
 def _readers(computing: Computing, field: str) -> list[str]:
     """Return the methods that read a field of their vertex, with their lines."""
     return [
-        _place(name, method)
+        _method_place(name, method)
         for name, method in computing.functions.items()
         if field in names_of([method])
     ]
 
 
-def _place(name: str, method: FunctionType) -> str:
+def _method_place(name: str, method: FunctionType) -> str:
     """Return the method behind a function of a program, with its file and line."""
     return place("compute" if name in ("first", "later") else name, method)
 
@@ -227,7 +227,7 @@ def _parameters(
     """
     names = names_of(methods.values())
     for name, method in methods.items():
-        where = _place(name, method)
+        where = _method_place(name, method)
         if chosen["weighted"] and "degree" in names_of([method]):
             raise Unfit(
                 f"{where} reads vertex.degree, which a program on shards cannot in a weighted run",

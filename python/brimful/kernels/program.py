@@ -87,7 +87,10 @@ class KernelRun:
         *,
         is_compiled: bool,
     ) -> None:
-        """Keep the parts of a run; `steps` are its `ProgramStepOptions`, `store` of `stored`."""
+        """Keep the parts of a run; `steps` are its `ProgramStepOptions`.
+
+        `store` is that of `catalog.program_store`.
+        """
         self._parts = program, dict(steps), identity, dict(store)
         self._kernel, self._is_compiled = kernel, is_compiled
 

@@ -77,7 +77,7 @@ class Translation(ast.NodeTransformer):
         begun = [_assign(name, ast.Constant(value)) for name, value in zeros.items()]
         if self._record is not None:
             none = [0.0 if field.kind == "float64" else False for field in self._record.fields]
-            begun.append(_assign(_MESSAGE, self._made(_tuple(map(ast.Constant, none)), 0)))
+            begun.append(_assign(_MESSAGE, self._with_fields(_tuple(map(ast.Constant, none)), 0)))
         tree.body = [*begun, *self._statements(source.body), self._result()]
         if used := sorted(self._of_edges & _names(tree)):
             self._source.refuse(
@@ -142,7 +142,7 @@ class Translation(ast.NodeTransformer):
     def _unchanged(self) -> str:
         return " ".join(["unchanged"] * (1 if self._record is None else len(self._record.fields)))
 
-    def _made(self, message: ast.expr, line: int) -> ast.expr:
+    def _with_fields(self, message: ast.expr, line: int) -> ast.expr:
         """Return a message with its fields, if messages have some."""
         if self._record is None:
             return message
@@ -167,7 +167,7 @@ class Translation(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def _sent(self, message: ast.expr, node: ast.stmt) -> list[ast.stmt]:
-        message = self._made(message, node.lineno)
+        message = self._with_fields(message, node.lineno)
         return [_assign(_MESSAGE, message, node), _assign(_SENDS, ast.Constant(1), node)]
 
     def _contributed(self, slot: str, value: ast.expr, node: ast.AST) -> list[ast.stmt]:

@@ -66,7 +66,7 @@ class Signalling(Pregel):
         Raises:
             UsageError: The program needs more than this form of it has.
         """
-        _check(program)
+        _refuse_unsupported(program)
         self.program, self._has_supersteps = program, mode == "sync"
         self._called = adapted(program, None, None)
         self._thresholds = thresholds_of(program)
@@ -132,15 +132,15 @@ def pregel_of(program: Program | Pregel, mode: str) -> Pregel | None:
     return (Combining if program.delivery == "combined" else Signalling)(program, mode)
 
 
-def _check(program: Program) -> None:
+def _refuse_unsupported(program: Program) -> None:
     refused: Iterable[tuple[bool, str]] = (
         (program.delivery == "latest", 'delivery "latest"'),
         (program.state_type is not None, "state_type"),
         (bool(program.aggregators), "aggregators"),
     )
-    for is_used, what in refused:
+    for is_used, attribute in refused:
         if is_used:
             raise UsageError(
-                f"{type(program).__name__} has mutates and {what}, which do not go together; leave "
-                "one of them out, or write the program as a bf.Pregel"
+                f"{type(program).__name__} has mutates and {attribute}, which do not go together; "
+                "leave one of them out, or write the program as a bf.Pregel"
             )

@@ -174,7 +174,7 @@ def of_graph(
     """Return the report of a graph: its figures, distributions, and chosen neighborhoods."""
     info = graph.info()
     rows = [
-        (name.replace("_", " "), _text(name, value))
+        (name.replace("_", " "), _shown_value(name, value))
         for name, value in info.items()
         if value is None or isinstance(value, (bool, int, float, str))
     ]
@@ -224,7 +224,7 @@ def of_result(
     record = recorded or Recorded()
     figures_of_run = result.stats if stats is None else stats
     rows = [
-        (name, _text(key, figures_of_run[key]))
+        (name, _shown_value(key, figures_of_run[key]))
         for key, name in _FIGURES.items()
         if figures_of_run.get(key) is not None
     ]
@@ -343,7 +343,7 @@ def _top_table(column: str, top: Iterable[tuple[Any, Any]]) -> Table:
     return Table("Top vertices", rows, ("vertex", column))
 
 
-def _text(name: str, value: Any) -> str:
+def _shown_value(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int) and "bytes" in name.split("_"):

@@ -22,11 +22,11 @@ def described(url: str) -> dict[str, Any] | None:
     """
     from brimful import _native
 
-    where = _place(url)
+    where = _location(url)
     return _native.KeptVertexStore.describe(where["url"], where["opener"])
 
 
-def _place(url: str) -> dict[str, Any]:
+def _location(url: str) -> dict[str, Any]:
     """Return a store as the native module takes it; only a plug-in needs the registry."""
     from brimful import _native
 
@@ -44,7 +44,7 @@ def check_outside(url: str) -> list[str]:
     Raises:
         UsageError: A folder is a graph, or inside one.
     """
-    folders: list[str] = _place(url)["url"].partition(":")[2].split(",")
+    folders: list[str] = _location(url)["url"].partition(":")[2].split(",")
     for folder in folders:
         refuse_in_graph(folder)
         if _is_graph(folder):

@@ -105,9 +105,11 @@ class Connection:
         except errors.OperationFailure as error:
             if error.code in (13, 18):
                 raise UsageError(
-                    f"the server {self.server} refused user or password: {_text(error)}"
+                    f"the server {self.server} refused user or password: {_server_message(error)}"
                 ) from error
-            raise StoreIoError(f"the server {self.server} failed: {_text(error)}") from error
+            raise StoreIoError(
+                f"the server {self.server} failed: {_server_message(error)}"
+            ) from error
         except errors.PyMongoError as error:
             raise StoreIoError(f"the server {self.server} failed: {error}") from error
 
@@ -230,6 +232,6 @@ _PAGE = 512
 _EXISTS = 11000
 
 
-def _text(error: Any) -> str:
+def _server_message(error: Any) -> str:
     details = error.details or {}
     return str(details.get("errmsg") or error)

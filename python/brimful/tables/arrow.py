@@ -116,7 +116,7 @@ def ipc_rows(paths: Sequence[str], names: Sequence[str] | None = None) -> pa.Rec
 
     def batches() -> Iterator[Any]:
         for path in paths:
-            with reader_errors(path), _opened(path) as (_, read):
+            with reader_errors(path), _open_ipc(path) as (_, read):
                 for batch in read:
                     yield (batch if names is None else batch.select(names)).cast(schema)
 
@@ -130,12 +130,12 @@ def ipc_schema(path: str) -> pa.Schema:
         InputError: It is not Arrow IPC, or cut off.
         StoreIoError: It cannot be read.
     """
-    with reader_errors(path), _opened(path) as (schema, _):
+    with reader_errors(path), _open_ipc(path) as (schema, _):
         return schema
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[tuple[pa.Schema, Iterator[Any]]]:
+def _open_ipc(path: str) -> Iterator[tuple[pa.Schema, Iterator[Any]]]:
     """Yield the schema and the record batches of an Arrow IPC file or stream."""
     import pyarrow as pa
 
@@ -244,9 +244,9 @@ def memory_bytes(path: str, raw: Any, position: int) -> int:
     """
     size, largest, dictionaries = _size(raw), 0, 0
 
-    def broken(what: str) -> InputError:
+    def broken(found: str) -> InputError:
         return InputError(
-            f"{path} is cut off or damaged at byte {position:,}: {what}; write it again"
+            f"{path} is cut off or damaged at byte {position:,}: {found}; write it again"
         )
 
     blocks: Iterator[int] | None = None

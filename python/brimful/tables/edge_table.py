@@ -160,7 +160,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
             ids, vertex_rows = table.ids, table.vertex_rows
             columns = (table.source, table.target, table.weight, table.reader.schema)
             own = table.reader.schema
-            joined = own if joined is None else _joined(path, joined, paths[0], own)
+            joined = own if joined is None else _common_schema(path, joined, paths[0], own)
             ignored = table.ignored if first is None else ignored
             if first is not None and bool(table.undirected) != bool(undirected):
                 kinds = ["directed", "undirected"]
@@ -195,7 +195,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
                     chained.parts[-1] = (path, rows)
                     yield batch
 
-    chained.reader = pa.RecordBatchReader.from_batches(schema, _kept(chained, batches()))
+    chained.reader = pa.RecordBatchReader.from_batches(schema, _keeping_failure(chained, batches()))
     return chained
 
 
@@ -345,7 +345,7 @@ def _declared(schema: Any) -> dict[bytes, bytes] | None:
     return None if text is None else {_DECLARATION: text}
 
 
-def _joined(path: str, schema: Any, first: str, other: Any) -> Any:
+def _common_schema(path: str, schema: Any, first: str, other: Any) -> Any:
     """Return the schema of two tables that are parts of one graph, with both declarations.
 
     Raises:
@@ -396,10 +396,10 @@ def guarded(table: EdgeTable, schema: Any, batches: Iterator[Any]) -> Any:
     """Return a reader of `batches` that keeps its errors in `table.failure`."""
     import pyarrow as pa
 
-    return pa.RecordBatchReader.from_batches(schema, _kept(table, batches))
+    return pa.RecordBatchReader.from_batches(schema, _keeping_failure(table, batches))
 
 
-def _kept(table: EdgeTable, batches: Iterator[Any]) -> Iterator[Any]:
+def _keeping_failure(table: EdgeTable, batches: Iterator[Any]) -> Iterator[Any]:
     try:
         with reader_errors(table.name):
             yield from batches

@@ -69,7 +69,7 @@ class EdgeValues:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path of the graph, from which another process reads the column."""
-        return _opened, (self._graph.path, self._column)
+        return _reopened, (self._graph.path, self._column)
 
     def __len__(self) -> int:
         """Return the number of edges."""
@@ -90,12 +90,12 @@ class EdgeValues:
             )
         found = self.all(*edge)
         if not found:
-            raise NotFoundError(f"there is no edge {_shown(edge)}")
+            raise NotFoundError(f"there is no edge {_ends_shown(edge)}")
         if any(value != found[0] for value in found):
+            names_weight = "name the weight, too, or " * (self._has_weights and len(edge) == 2)
             raise UsageError(
-                f"there are {counted(len(found), 'edge')} {_shown(edge)}, with different values; "
-                + ("name the weight, too, or " if self._has_weights and len(edge) == 2 else "")
-                + f"call all{tuple(edge)!r}, which returns them"
+                f"there are {counted(len(found), 'edge')} {_ends_shown(edge)}, with different "
+                f"values; {names_weight}call all{tuple(edge)!r}, which returns them"
             )
         return found[0]
 
@@ -133,13 +133,13 @@ class EdgeValues:
                 yield weights[row], values[row]
 
 
-def _shown(edge: tuple[Any, ...]) -> str:
+def _ends_shown(edge: tuple[Any, ...]) -> str:
     source, target, *weight = edge
     ends = f"from {shortened(source)} to {shortened(target)}"
     return ends + (f" with the weight {weight[0]}" if weight else "")
 
 
-def _opened(path: str, column: str) -> EdgeValues:
+def _reopened(path: str, column: str) -> EdgeValues:
     from brimful import _native
 
     return EdgeValues(_native.Graph.open(path), column)

@@ -247,9 +247,9 @@ class _Parser:
         if not self._has_graph:
             raise InputError(f"{self._path} has no graph; write it again")
 
-    def _wrong(self, what: str) -> InputError:
+    def _wrong(self, fault: str) -> InputError:
         line = self._expat.CurrentLineNumber if self._element is None else self._element.line
-        return InputError(f"{self._path}:{line}: {what}")
+        return InputError(f"{self._path}:{line}: {fault}")
 
     def _entity(self, name: str, *_: object) -> None:
         # A few bytes of entities expand to more text than memory holds.

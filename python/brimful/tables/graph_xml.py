@@ -186,12 +186,12 @@ class GraphXml:
             try:
                 row.append(attribute.value(element.values.get(key)))
             except ValueError as error:
-                what = f"has a wrong {shortened(attribute.name)}: {error}"
-                raise self._wrong(element, what) from None
+                fault = f"has a wrong {shortened(attribute.name)}: {error}"
+                raise self._wrong(element, fault) from None
         return row
 
-    def _wrong(self, element: Element, what: str) -> InputError:
-        return InputError(f"{self.path}:{element.line}: this <{element.kind}> {what}")
+    def _wrong(self, element: Element, fault: str) -> InputError:
+        return InputError(f"{self.path}:{element.line}: this <{element.kind}> {fault}")
 
     def _elements(self, kind: str) -> Iterator[Element]:
         """Yield the nodes or the edges."""

@@ -230,7 +230,7 @@ class Join:
         such = (
             ""
             if samples is None
-            else f", such as id {shortened(samples.as_py())}{self._place(samples)}"
+            else f", such as id {shortened(samples.as_py())}{self._rows_named(samples)}"
         )
         raise InputError(
             f"the graph has no vertex for {counted(count, 'row')} of {self.name}{such}; leave them "
@@ -241,10 +241,10 @@ class Join:
         """Refuse an id that occurs twice."""
         raise InputError(
             f"the column {self._on} of {self.name} has {shortened(id_.as_py())} more than once"
-            f"{self._place(id_)}; join a table with one row for each vertex"
+            f"{self._rows_named(id_)}; join a table with one row for each vertex"
         )
 
-    def _place(self, id_: pyarrow.Scalar) -> str:
+    def _rows_named(self, id_: pyarrow.Scalar) -> str:
         """Return ` (rows 1 and 3)` of an id; nothing if the table cannot be read again."""
         rows = self._rows_of(id_)
         return f" ({rows_shown(rows, self.name)})" if rows else ""

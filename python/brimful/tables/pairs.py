@@ -51,7 +51,7 @@ def open_pairs(pairs: object, graph: _native.Graph) -> EdgeTable:
         name = os.fspath(pairs)
         format_name = _format_of(name)
     try:
-        return _opened(pairs, format_name, graph.id_type)
+        return _open_columns(pairs, format_name, graph.id_type)
     except UsageError:
         # The options that the rule of columns advises are those of an import.
         raise UsageError(
@@ -60,7 +60,7 @@ def open_pairs(pairs: object, graph: _native.Graph) -> EdgeTable:
         ) from None
 
 
-def _opened(pairs: Any, format_name: str | None, id_type: str) -> EdgeTable:
+def _open_columns(pairs: Any, format_name: str | None, id_type: str) -> EdgeTable:
     ids = "string" if id_type == "string" else "int"
     wanted = columns_of(import_options())
     if format_name is None:
@@ -70,7 +70,7 @@ def _opened(pairs: Any, format_name: str | None, id_type: str) -> EdgeTable:
         return open_parquet(path, wanted, ids=ids)
     if format_name == "arrow":
         return open_arrow(path, wanted, ids=ids)
-    return _text(path, _DELIMITERS[format_name], wanted, id_type)
+    return _open_text(path, _DELIMITERS[format_name], wanted, id_type)
 
 
 def reserve_of_pairs(pairs: str) -> int:
@@ -131,7 +131,7 @@ def without_options(error: InputError) -> InputError:
     return type(error)(sentence)
 
 
-def _text(path: str, delimiter: str, wanted: EdgeColumns, id_type: str) -> EdgeTable:
+def _open_text(path: str, delimiter: str, wanted: EdgeColumns, id_type: str) -> EdgeTable:
     """Open a file of text with a header.
 
     Its ids have the type of the graph's, so that 007 stays a text beside other texts.

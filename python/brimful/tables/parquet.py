@@ -1,6 +1,6 @@
 """Parquet files as edge tables that stream their row groups page by page.
 
-Invariant: what the largest pages take is in `reserve_bytes`, before anything is read.
+Invariant: the bytes of the largest pages are in `reserve_bytes`, before anything is read.
 """
 
 from __future__ import annotations

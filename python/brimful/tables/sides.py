@@ -145,7 +145,7 @@ def matched(one: Side, other: Side, memory: int, resources: Resources) -> Iterat
             )
     if one.keys == ["vertex"]:
         return _merged(one, other)
-    return _joined(one, other, memory, resources)
+    return _joined_rows(one, other, memory, resources)
 
 
 class _Ascending:
@@ -209,7 +209,7 @@ def _merged(first: Side, second: Side) -> Iterator[tuple[Matched, Matched]]:
     other.drop()
 
 
-def _joined(
+def _joined_rows(
     one: Side, other: Side, memory: int, resources: Resources
 ) -> Iterator[tuple[Matched, Matched]]:
     import pyarrow as pa

@@ -41,7 +41,7 @@ class VertexValues(Mapping[int | str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path of the graph, from which another process reads the column."""
-        return _opened, (self._graph.path, self._column)
+        return _reopened, (self._graph.path, self._column)
 
     def __getitem__(self, vertex: VertexId) -> Any:
         """Return the value of a vertex.
@@ -67,7 +67,7 @@ class VertexValues(Mapping[int | str, Any]):
         return chain.from_iterable(column_ids(ids) for ids, _ in self._parts)
 
 
-def _opened(path: str, column: str) -> VertexValues:
+def _reopened(path: str, column: str) -> VertexValues:
     from brimful import _native
 
     return VertexValues(_native.Graph.open(path), column)

@@ -16,7 +16,7 @@ from brimful.result import Result
 _Find = Callable[..., Result]
 
 
-def _sets(find: _Find) -> Function:
+def _yielding(find: _Find) -> Function:
     """Return the function that yields the components that `find` labels."""
 
     @function()
@@ -27,7 +27,7 @@ def _sets(find: _Find) -> Function:
     return components
 
 
-def _number(find: _Find) -> Function:
+def _counting(find: _Find) -> Function:
     """Return the function that counts the components that `find` labels."""
 
     @function()
@@ -38,7 +38,7 @@ def _number(find: _Find) -> Function:
     return number
 
 
-def _only_one(find: _Find) -> Function:
+def _testing_one(find: _Find) -> Function:
     """Return the function that says whether there is one component."""
 
     @function()
@@ -51,15 +51,15 @@ def _only_one(find: _Find) -> Function:
     return is_one
 
 
-connected_components = _sets(algorithms.connected_components)
+connected_components = _yielding(algorithms.connected_components)
 weakly_connected_components = connected_components
-strongly_connected_components = _sets(algorithms.scc)
-number_connected_components = _number(algorithms.connected_components)
+strongly_connected_components = _yielding(algorithms.scc)
+number_connected_components = _counting(algorithms.connected_components)
 number_weakly_connected_components = number_connected_components
-number_strongly_connected_components = _number(algorithms.scc)
-is_connected = _only_one(algorithms.connected_components)
+number_strongly_connected_components = _counting(algorithms.scc)
+is_connected = _testing_one(algorithms.connected_components)
 is_weakly_connected = is_connected
-is_strongly_connected = _only_one(algorithms.scc)
+is_strongly_connected = _testing_one(algorithms.scc)
 
 
 @function()
