@@ -18,8 +18,9 @@ from brimful.cluster.keeping import Keeping
 from brimful.cluster.sorting import Sorting
 from brimful.cluster.tasks import Share, Tasks, labelled
 from brimful.errors import BrimfulError
+from brimful.io.feed import Feed
 from brimful.io.redaction import redacted_word
-from brimful.io.remote import Feed, is_remote
+from brimful.io.remote import is_remote
 from brimful.memory import budget_beside_ray
 from brimful.tables.parquet import open_parquet
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
+from brimful.io.feed import Feed
 from brimful.io.formats import (
     COLUMN_FORMATS,
     TABLE_FORMATS,
@@ -22,7 +23,7 @@ from brimful.io.formats import (
 from brimful.io.hidden import whole_graph
 from brimful.io.inputs import check_input_file, known_bytes, listed_formats, shared_format
 from brimful.io.redaction import redacted
-from brimful.io.remote import Feed, is_remote
+from brimful.io.remote import is_remote
 from brimful.io.summary import all_left_out
 from brimful.memory import require_all
 from brimful.options.imports import (

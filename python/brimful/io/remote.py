@@ -1,9 +1,7 @@
 """Inputs in object stores (`s3://bucket/key` and other file systems that pyarrow knows).
 
-Tables are opened by pyarrow itself. Everything else is read natively, from pipes that one thread
-fills in the order of the inputs. Invariants: a store that fails ends the import before its graph
-has a name; an input that was cut short is never mistaken for one that ended; no call waits for a
-store without a limit, and every wait ends when it is stopped.
+Tables are opened by pyarrow itself. Everything else is read natively, from the pipes of `feed`.
+Invariant: no call waits for a store without a limit, and every wait ends when it is stopped.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from brimful.errors import (
@@ -29,21 +27,15 @@ from brimful.errors import (
     StoreIoError,
     UsageError,
 )
-from brimful.io.redaction import redacted_about, redacted_word
+from brimful.io.redaction import redacted_about
 from brimful.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from pyarrow.fs import S3FileSystem
 
-    from brimful.reporting import Progress
-
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://", re.IGNORECASE)
-_BUFFER_BYTES = 1 << 20
-#: The most pipes of one import; each takes two of the files that a process may have open.
-_MOST_INPUTS = 100
-
+#: Bytes that are read at once.
+BUFFER_BYTES = 1 << 20
 #: Schemes that pyarrow opens, `hf` and `fsspec+...` through the package fsspec.
 _SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file", "hf")
 
@@ -115,7 +107,7 @@ def open_stream(url: str, stopped: threading.Event | None = None) -> RemoteFile:
 
     def work() -> Any:
         system, path = _resolve(url)
-        return system.open_input_stream(path, compression=None, buffer_size=_BUFFER_BYTES)
+        return system.open_input_stream(path, compression=None, buffer_size=BUFFER_BYTES)
 
     return RemoteFile(url, work, stopped)
 
@@ -421,95 +413,3 @@ def _limited(system: S3FileSystem) -> S3FileSystem:
         "retry_strategy": fs.AwsStandardS3RetryStrategy(max_attempts=_S3_ATTEMPTS),
     }
     return fs.S3FileSystem(**(options | limits))
-
-
-class Feed:
-    """Pipes for the URLs among some inputs, filled by a thread while a native call reads them.
-
-    A context manager. The native side opens `paths`. The call must get `progress`, through which a
-    failing store ends the call.
-    """
-
-    def __init__(self, inputs: Sequence[str], progress: Progress | None) -> None:
-        """Make the pipes.
-
-        Raises:
-            UsageError: There are too many URLs.
-        """
-        urls = [path for path in inputs if is_remote(path)]
-        if len(urls) > _MOST_INPUTS:
-            raise UsageError(
-                f"at most {_MOST_INPUTS} URLs can be read at once, and these are {len(urls)}; copy "
-                "them to this machine, or join them"
-            )
-        self._progress = progress
-        self._failure: BaseException | None = None
-        self._done = threading.Event()
-        self._readers: list[int] = []
-        self._jobs: list[tuple[str, int]] = []
-        self._names: dict[str, str] = {}
-        self.paths: list[str] = []
-        for path in inputs:
-            if is_remote(path):
-                reader, writer = os.pipe()
-                self._readers.append(reader)
-                self._jobs.append((path, writer))
-                self._names[f"/dev/fd/{reader}"] = redacted_word(path)
-                path = f"/dev/fd/{reader}"
-            self.paths.append(path)
-        self._thread = threading.Thread(target=self._fill, name="brimful-feed", daemon=True)
-
-    def progress(self, phase: str, done: int, total: int, seconds: float) -> None:
-        """Pass progress on; raise the error of the store, if any, which cancels the native call."""
-        if self._failure is not None:
-            raise self._failure
-        if callable(self._progress):
-            self._progress(phase, done, total, seconds)
-
-    def renamed(self, text: str) -> str:
-        """Return `text` with the names of pipes replaced by the URLs behind them."""
-        return re.sub(r"/dev/fd/\d+", lambda name: self._names.get(name[0], name[0]), text)
-
-    def __enter__(self) -> Feed:
-        """Begin to fill the pipes."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """End the thread; an error of the native side gets the names of the URLs."""
-        self._done.set()
-        # Closing the reader ends the wait of a thread for room in a pipe.
-        for reader in self._readers:
-            os.close(reader)
-        self._thread.join()
-        if isinstance(error, BrimfulError) and error.args:
-            error.args = (self.renamed(str(error.args[0])), *error.args[1:])
-
-    def _fill(self) -> None:
-        rest = list(self._jobs)
-        try:
-            while rest:
-                url, writer = rest[0]
-                with open_stream(url, self._done) as stream, store_errors(url):
-                    while block := stream.read(_BUFFER_BYTES):
-                        with memoryview(block) as view:
-                            sent = 0
-                            while sent < len(view):
-                                sent += os.write(writer, view[sent:])
-                os.close(writer)
-                rest.pop(0)
-        except BrokenPipeError:
-            pass
-        except BaseException as failure:  # noqa: BLE001 - raised again by `progress`
-            if not (isinstance(failure, BrimfulError) and self._done.is_set()):
-                self._failure = failure
-            # The pipe stays open until the call has been canceled: its end would look like the
-            # end of the input.
-            self._done.wait()
-        for _, writer in rest:
-            os.close(writer)
