@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 
 from brimful.errors import StoreIoError, UsageError
-from brimful.io.regular import folder_around
+from brimful.io.regular import folder_around, sync_folder
 
 #: Prefix of the hidden folder.
 _HIDDEN = ".brimful-import-"
@@ -57,10 +57,6 @@ def _rename(place: str, out: str, parent: str) -> None:
     """Rename a complete graph, durably; `parent` is the folder of one of the names."""
     try:
         os.rename(place, out)
-        descriptor = os.open(parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(parent)
     except OSError as error:
         raise StoreIoError(f"cannot create {out}: {error.strerror}", error.errno) from None

@@ -22,7 +22,7 @@ from brimful.io.formats import (
     refuse_in_graph,
     result_format,
 )
-from brimful.io.regular import folder_around, is_special
+from brimful.io.regular import folder_around, is_special, writing_to
 from brimful.io.remote import refuse_remote_output
 from brimful.options.checks import flag
 from brimful.tables.arrow import parts_of
@@ -337,15 +337,3 @@ def new_file(path: str, *, overwrite: bool) -> Iterator[str]:
         with writing_to(path):
             yield partial.path
         partial.publish()
-
-
-@contextlib.contextmanager
-def writing_to(path: str) -> Iterator[None]:
-    """Turn errors of the system while `path` is written into a `StoreIoError`."""
-    try:
-        yield
-    except BrimfulError:
-        raise
-    except OSError as error:
-        reason = error.strerror or " ".join(str(error).split())
-        raise StoreIoError(f"cannot write {path}: {reason}", error.errno) from None

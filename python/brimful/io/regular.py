@@ -1,10 +1,12 @@
-"""Files that are read from any place, or replaced as a whole: regular ones, and their folders."""
+"""Regular files and their folders: refusals of other kinds, errors of writing, durability."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 
-from brimful.errors import InputError, StoreIoError
+from brimful.errors import BrimfulError, InputError, StoreIoError
 
 
 def is_special(path: str) -> bool:
@@ -34,3 +36,28 @@ def folder_around(path: str, use: str) -> str:
     if not os.path.isdir(folder):
         raise StoreIoError(f"cannot {use} {path}: there is no folder {folder}; create it first", 2)
     return folder
+
+
+@contextlib.contextmanager
+def writing_to(path: str) -> Iterator[None]:
+    """Turn errors of the system while `path` is written into a `StoreIoError`."""
+    try:
+        yield
+    except BrimfulError:
+        raise
+    except OSError as error:
+        reason = error.strerror or " ".join(str(error).split())
+        raise StoreIoError(f"cannot write {path}: {reason}", error.errno) from None
+
+
+def sync_folder(folder: str) -> None:
+    """Make the entries of a folder durable.
+
+    Raises:
+        OSError: The system refuses.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -8,18 +8,18 @@ seals of its files, and every read compares checksums.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from brimful.errors import CorruptError, InputError, NotFoundError, StoreIoError
 from brimful.io.cache import Notify, cache_directory, locked
 from brimful.io.formats import GRAPH_SUFFIX
 from brimful.io.redaction import redacted_word
+from brimful.io.regular import sync_folder, writing_to
 from brimful.io.remote import files_in, is_remote, open_file, open_stream
 from brimful.sizes import format_bytes
 
@@ -72,7 +72,7 @@ def local_copy(url: str, progress: Progress | None, notify: Notify) -> str:
     key = hashlib.blake2b(url.encode(), digest_size=8).hexdigest()
     place = os.path.join(cache_directory(), f"{name.removesuffix(GRAPH_SUFFIX)}-{key}")
     copy = os.path.join(place, name)
-    with _written(f"{place}.{_LOCK}"), open(f"{place}.{_LOCK}", "ab"):
+    with writing_to(f"{place}.{_LOCK}"), open(f"{place}.{_LOCK}", "ab"):
         pass
     with locked(f"{place}.{_LOCK}", f"waiting for another process that copies {shown}", notify):
         if _current_of(place) != current:
@@ -111,7 +111,7 @@ def _copy(url: str, place: str, current: bytes, progress: Progress | None, notif
     try:
         made = os.path.join(hidden.path, "made")
         graph = os.path.join(made, folder.rpartition("/")[2])
-        with _written(graph):
+        with writing_to(graph):
             os.makedirs(graph)
         urls = {name: f"{folder}/{name}{options}" for name in sizes}
         _fetch(urls, sizes, graph, progress)
@@ -123,14 +123,15 @@ def _copy(url: str, place: str, current: bytes, progress: Progress | None, notif
         except CorruptError as error:
             error.args = (str(error.args[0]).replace(graph, folder), *error.args[1:])
             raise
-        with _written(place):
+        with writing_to(place):
             with open(os.path.join(made, _CURRENT), "wb") as file:
                 file.write(current)
-            _sync(made, graph)
+            sync_folder(made)
+            sync_folder(graph)
             if os.path.lexists(place):
                 os.rename(place, os.path.join(hidden.path, "replaced"))
             os.rename(made, place)
-            _sync(os.path.dirname(place))
+            sync_folder(os.path.dirname(place))
     finally:
         hidden.close()
 
@@ -148,7 +149,11 @@ def _fetch(
     def part(name: str, start: int) -> None:
         path = os.path.join(graph, name)
         end = min(start + _PART_BYTES, sizes[name])
-        with open_file(urls[name], stopped) as source, _written(path), open(path, "r+b") as target:
+        with (
+            open_file(urls[name], stopped) as source,
+            writing_to(path),
+            open(path, "r+b") as target,
+        ):
             source.seek(start)
             target.seek(start)
             while start < end:
@@ -162,7 +167,7 @@ def _fetch(
             os.fsync(target.fileno())
 
     for name in sizes:
-        with _written(graph), open(os.path.join(graph, name), "xb"):
+        with writing_to(graph), open(os.path.join(graph, name), "xb"):
             pass
     with ThreadPoolExecutor(_STREAMS, "brimful-copy") as pool:
         parts = {
@@ -181,28 +186,3 @@ def _fetch(
             stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-@contextlib.contextmanager
-def _written(path: str) -> Iterator[None]:
-    """Turn errors of the operating system into brimful's, naming the file that is written.
-
-    Raises:
-        StoreIoError: The operating system refused.
-    """
-    try:
-        yield
-    except StoreIoError:
-        raise
-    except OSError as error:
-        raise StoreIoError(f"cannot write {path}: {error.strerror}", error.errno) from None
-
-
-def _sync(*folders: str) -> None:
-    """Make the entries of folders durable."""
-    for folder in folders:
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

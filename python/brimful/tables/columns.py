@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import CorruptError, InputError, NotFoundError, StoreIoError, UsageError
-from brimful.io.output import native_batches, write_parquet, writing_to
+from brimful.io.output import native_batches, write_parquet
+from brimful.io.regular import writing_to
 from brimful.tables.joining import Join, JoinTally
 from brimful.wording import counted, did_you_mean
 

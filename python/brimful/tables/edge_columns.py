@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
 from brimful.io.formats import input_format
-from brimful.io.output import native_batches, write_parquet, writing_to
+from brimful.io.output import native_batches, write_parquet
+from brimful.io.regular import writing_to
 from brimful.io.remote import is_remote
 from brimful.resources import Resources
 from brimful.tables.arrow import batch_bytes, ipc_rows, ipc_schema

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from brimful.io.output import writing_to
+from brimful.io.regular import writing_to
 
 if TYPE_CHECKING:
     import pyarrow

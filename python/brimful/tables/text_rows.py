@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
-from brimful.io.output import writing_to
+from brimful.io.regular import writing_to
 from brimful.tables.graph_elements import opened
 from brimful.tables.text_faults import lines_of, refuse_first_fault
 from brimful.wording import counted, shortened
