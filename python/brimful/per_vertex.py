@@ -20,10 +20,10 @@ from typing import Any, Generic, Never, TypeVar, cast
 
 from brimful.errors import BrimfulError, NotFoundError, UsageError
 from brimful.ids import VertexId
+from brimful.optional import require
 from brimful.options.described import described
 from brimful.packages import numpy, pandas, polars, pyarrow
 from brimful.shown import Shown
-from brimful.tables.convert_out import require
 from brimful.wording import counted, escape_controls, html_text
 
 V = TypeVar("V")

@@ -13,10 +13,10 @@ from brimful.errors import InputError, NotFoundError, UsageError
 from brimful.ids import column_ids, row_ids
 from brimful.io.output import native_batches, write_result
 from brimful.memory import require_runs
+from brimful.optional import require
 from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
 from brimful.packages import _native, numpy, pandas, polars, pyarrow
-from brimful.tables.convert_out import require
 from brimful.wording import counted, escape_controls, html_text, shortened, unknown
 
 if TYPE_CHECKING:

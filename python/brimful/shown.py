@@ -10,13 +10,13 @@ import brimful
 from brimful.errors import UsageError
 from brimful.ids import Vertices
 from brimful.kept_columns import KeptColumns
+from brimful.optional import require
 from brimful.options.checks import column_names, given_path
 from brimful.options.described import EXPORT, described
 from brimful.packages import duckdb, matplotlib, pyarrow
 from brimful.reporting import warn
 from brimful.resources import Resources
 from brimful.sizes import Budget, parse_budget
-from brimful.tables.convert_out import require
 from brimful.wording import html_text
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import MissingPackageError
+from brimful.optional import require
 from brimful.report.facts import Distribution
-from brimful.tables.convert_out import require
 from brimful.wording import escape_controls
 
 if TYPE_CHECKING:

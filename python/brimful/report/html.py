@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from brimful.errors import UsageError
 from brimful.ids import Vertices, vertex_id
 from brimful.io.output import check_output, new_file
+from brimful.optional import require, require_installed
 from brimful.options.checks import given_path
 from brimful.options.described import EXPORT, described
 from brimful.report import facts, figures
 from brimful.report.neighborhood import neighborhood
 from brimful.sizes import format_bytes
-from brimful.tables.convert_out import require, require_installed
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.wording import counted, escape_controls
 

@@ -1,0 +1,43 @@
+"""Packages that brimful uses if they are installed, and does not require."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from brimful.errors import MissingPackageError
+
+
+def require(package: str, purpose: str) -> Any:
+    """Import a package that `purpose` needs and brimful does not.
+
+    Raises:
+        MissingPackageError: The package is not installed.
+    """
+    try:
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        top = package.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != top:
+            raise
+        raise _missing(top, purpose) from None
+
+
+def require_installed(package: str, purpose: str) -> None:
+    """Refuse work that needs a package; unlike `require`, leave the package unloaded.
+
+    A package takes tens of MB, which the budget is checked for after this.
+
+    Raises:
+        MissingPackageError: The package is not installed.
+    """
+    if find_spec(package) is None:
+        raise _missing(package, purpose)
+
+
+def _missing(package: str, purpose: str) -> MissingPackageError:
+    return MissingPackageError(
+        f"{purpose} needs {package}, which is not installed; install it with "
+        f"'pip install {package}'"
+    )
