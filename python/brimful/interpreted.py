@@ -10,7 +10,7 @@ from brimful.adapted import Totals, adapted, tolerance_of, totals_of
 from brimful.catalog import open_store
 from brimful.cluster.exchange import ShareDone
 from brimful.errors import ProgramError
-from brimful.extra_state import checked_dumps, extra_state
+from brimful.extra_state import extra_state
 from brimful.failed_calls import in_own_words
 from brimful.options.runs import ProgramStepOptions, StepOptions
 from brimful.options.table import picked
@@ -21,6 +21,7 @@ from brimful.pregel.signalling import pregel_of
 from brimful.pregel.steps import PregelSteps
 from brimful.program import Program, thresholds_of
 from brimful.record import record_of
+from brimful.serializing import checked_dumps
 from brimful.tracing import Trace
 
 if TYPE_CHECKING:

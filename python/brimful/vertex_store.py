@@ -11,7 +11,6 @@ import brimful
 from brimful.catalog import program_store
 from brimful.containers.bags import serializer_of
 from brimful.errors import NotFoundError, UsageError
-from brimful.extra_state import checked_dumps
 from brimful.ids import VertexId, vertex_id
 from brimful.io.redaction import redacted_word
 from brimful.options.checks import word
@@ -25,6 +24,7 @@ from brimful.program import Program, Vertex
 from brimful.program_checks import check_program
 from brimful.reporting import shows_progress
 from brimful.running import Start, Storage, interpreted
+from brimful.serializing import checked_dumps
 from brimful.states import States
 from brimful.stores.kept import check_new, check_outside
 from brimful.stores.kept import described as described_store

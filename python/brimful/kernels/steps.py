@@ -13,13 +13,14 @@ import numpy as np
 
 from brimful.containers.bags import serializer_of
 from brimful.errors import ProgramError
-from brimful.extra_state import checked_dumps, extra_state
+from brimful.extra_state import extra_state
 from brimful.kernels.arrays import read
 from brimful.kernels.methods import Unfit, overrides, place
 from brimful.kernels.numbers import bits
 from brimful.kernels.slots import SLOTS, Slot
 from brimful.pregel.program import Pregel
 from brimful.pregel.steps import PregelSteps
+from brimful.serializing import checked_dumps
 from brimful.wording import shortened
 
 #: Types of aggregates, as errors name them.
