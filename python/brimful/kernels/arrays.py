@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from brimful.errors import ProgramError
+from brimful.kernels.aggregates import add, array_at, read
 from brimful.kernels.interface import CONTEXT, INITIAL, VERTEX
 from brimful.kernels.methods import Unfit, place
 from brimful.kernels.numbers import Numbers, bits, shown, silence_of
@@ -35,12 +36,6 @@ class _Context(ctypes.Structure):
     )
 
 
-def _array(address: int, count: int, kind: Any) -> Any:
-    """Return the memory at an address as an array."""
-    size = count * np.dtype(kind).itemsize
-    return np.frombuffer((ctypes.c_byte * size).from_address(address), kind)
-
-
 def _differ(old: Any, new: Any) -> Any:
     """Return which states differ, of numbers or of fields; NaN equals NaN."""
     if old.dtype.names is None:
@@ -60,71 +55,6 @@ def _distances(old: Any, new: Any) -> Any:
     with np.errstate(invalid="ignore"):
         change = np.abs(new.astype(np.float64) - old.astype(np.float64))
     return np.where(_differ(old, new), np.where(np.isnan(change), np.inf, change), 0.0)
-
-
-#: The functions of NumPy that merge values one after another.
-_MERGES: dict[str, Any] = {
-    "sum": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "or": np.maximum,
-    "and": np.minimum,
-}
-
-
-def _word(slot: Slot, address: int) -> tuple[Any, Any]:
-    """Return the rule and the value of a slot in the aggregate at an address, as arrays of one."""
-    kind = "f8" if slot.kind == "float64" else "i8"
-    at = address + 8 * slot.word
-    return _array(at, 1, np.int64), _array(at + 8, 1, kind)
-
-
-def read(slot: Slot, address: int) -> Any:
-    """Return the value of an aggregator in the aggregate at an address.
-
-    Raises:
-        OverflowError: The value is a sum that 64 bits cannot hold.
-    """
-    rule, value = _word(slot, address)
-    if rule[0] == 0:
-        return slot.shown(slot.initial)
-    if slot.is_whole and rule[0] != slot.overflow:
-        return slot.shown(value[0].item())
-    merged = None if slot.kind == "float64" else _exact(slot, [int(slot.initial), int(value[0])])
-    if rule[0] == slot.overflow or (merged is not None and merged >> 63 not in (0, -1)):
-        raise OverflowError(f"the sum {slot.name} of aggregates exceeds the integers of 64 bits")
-    return _merged(slot, slot.initial, value) if merged is None else slot.shown(merged)
-
-
-def add(slot: Slot, address: int, values: Any) -> None:
-    """Merge values into an aggregator in the aggregate at an address, in their order."""
-    rule, value = _word(slot, address)
-    if rule[0] == slot.overflow:
-        return
-    kind = "f8" if slot.kind == "float64" else "i8"
-    values = values.astype(kind)
-    whole = values if rule[0] == 0 else np.concatenate([value, values])
-    if slot.kind != "float64":
-        merged = _exact(slot, whole.tolist())
-        if merged >> 63 not in (0, -1):
-            rule[0] = slot.overflow
-            return
-        value[0] = merged
-    else:
-        value[0] = _merged(slot, whole[0], whole[1:])
-    rule[0] = slot.rule
-
-
-def _exact(slot: Slot, values: list[int]) -> int:
-    """Merge integers exactly, whatever the number of bits."""
-    if slot.function == "sum":
-        return sum(values)
-    return max(values) if slot.function in ("max", "or") else min(values)
-
-
-def _merged(slot: Slot, first: float, others: Any) -> float:
-    """Merge floats one after another: NumPy's `reduce` would add them in another order."""
-    return float(_MERGES[slot.function].accumulate(np.concatenate([[first], others]))[-1])
 
 
 class Failure(NamedTuple):
@@ -165,7 +95,7 @@ class _Block:
     def __init__(self, context: Any) -> None:
         """Begin with no method."""
         self.context = context
-        self.vertices = _array(context.vertices, context.count, _VERTEX_TYPE)
+        self.vertices = array_at(context.vertices, context.count, _VERTEX_TYPE)
         self.method, self.states = "", None
 
     def failure(self, error: BaseException) -> Failure:
@@ -335,11 +265,14 @@ class ArrayKernel:
     def _work(self, block: _Block) -> None:
         context = block.context
         count = context.count
-        states = _array(context.states, count, self._state or self.numbers.state)
-        signals = _array(context.signals, count, self.numbers.signal)
+        states = array_at(context.states, count, self._state or self.numbers.state)
+        signals = array_at(context.signals, count, self.numbers.signal)
         degrees = block.vertices["degree"].astype(np.int64) if self._has_degrees else None
         self._show([read(slot, context.aggregate) for slot in self._slots])
-        rule, due_count = _array(context.partial, 1, np.int64), _array(context.partial + 8, 1, "f8")
+        rule, due_count = (
+            array_at(context.partial, 1, np.int64),
+            array_at(context.partial + 8, 1, "f8"),
+        )
         rule[0] = SUM_FLOAT
         if context.call == INITIAL:
             externals = block.vertices["external"]
@@ -350,7 +283,7 @@ class ArrayKernel:
             due_count[0] += count
             self._signal(block, signals, slice(None), states, degrees)
             return
-        sums = _array(context.sums, count, self.numbers.signal)
+        sums = array_at(context.sums, count, self.numbers.signal)
         received = np.flatnonzero(sums.view(np.int64) != self._nothing)
         old = states[received]
         of_received = None if degrees is None else degrees[received]

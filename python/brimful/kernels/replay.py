@@ -16,7 +16,7 @@ import numpy as np
 
 from brimful.errors import ProgramError
 from brimful.failed_calls import failed_call, program_error
-from brimful.kernels.arrays import read
+from brimful.kernels.aggregates import read
 from brimful.kernels.numbers import bits, silence_of
 from brimful.kernels.slots import Slot, aggregates_type
 from brimful.pregel.program import Pregel

@@ -14,7 +14,7 @@ import numpy as np
 from brimful.containers.bags import serializer_of
 from brimful.errors import ProgramError
 from brimful.extra_state import extra_state
-from brimful.kernels.arrays import read
+from brimful.kernels.aggregates import read
 from brimful.kernels.methods import Unfit, overrides, place
 from brimful.kernels.numbers import bits
 from brimful.kernels.slots import SLOTS, Slot
