@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import UsageError
 from brimful.memory import too_small
+from brimful.optional import load_pandas
 from brimful.options.checks import real, whole
 from brimful.options.described import described
 from brimful.resources import Resources
 from brimful.sizes import MOST, Budget, parse_budget
-from brimful.tables.arrow import load_pandas
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.tables.joining import join_memory
 from brimful.tables.result_files import READ_BYTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -41,3 +42,12 @@ def _missing(package: str, purpose: str) -> MissingPackageError:
         f"{purpose} needs {package}, which is not installed; install it with "
         f"'pip install {package}'"
     )
+
+
+def load_pandas() -> None:
+    """Load pandas, if it is installed, before pyarrow does so with the first array or scalar.
+
+    pyarrow drops an interruption of the import, and the work would go on.
+    """
+    with contextlib.suppress(ImportError):
+        import pandas  # noqa: F401

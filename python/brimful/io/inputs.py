@@ -13,7 +13,7 @@ from brimful.io.formats import GRAPH_SUFFIX, TABLE_FORMATS, input_format
 from brimful.io.regular import refuse_special
 from brimful.io.remote import check, expand, is_remote
 from brimful.options.imports import ImportOptions, columns_of
-from brimful.tables.arrow import batch_bytes
+from brimful.tables.arrow_messages import batch_bytes
 from brimful.tables.directions import is_direction
 from brimful.tables.parquet import known_page_bytes
 

@@ -17,7 +17,8 @@ from brimful.io.output import native_batches, write_parquet
 from brimful.io.regular import writing_to
 from brimful.io.remote import is_remote
 from brimful.resources import Resources
-from brimful.tables.arrow import batch_bytes, ipc_rows, ipc_schema
+from brimful.tables.arrow import ipc_rows, ipc_schema
+from brimful.tables.arrow_messages import batch_bytes
 from brimful.tables.columns import (
     EDGES,
     VERTICES,

@@ -20,9 +20,10 @@ from brimful.errors import BudgetError, InputError, NotFoundError, StoreIoError,
 from brimful.io.output import write_table
 from brimful.io.regular import refuse_special
 from brimful.memory import too_small
-from brimful.optional import require, require_installed
+from brimful.optional import load_pandas, require, require_installed
 from brimful.options.checks import text
-from brimful.tables.arrow import batch_bytes, ipc_rows, load_pandas
+from brimful.tables.arrow import ipc_rows
+from brimful.tables.arrow_messages import batch_bytes
 from brimful.tables.connection import Connection
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.tables.text_rows import TextRows, refuse_twice, sql_name, sql_path

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from brimful.errors import InputError
 from brimful.io.reader_errors import reader_errors
-from brimful.tables.arrow import batch_bytes, parts_of
+from brimful.tables.arrow import parts_of
+from brimful.tables.arrow_messages import batch_bytes
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, cast_batches
 from brimful.tables.joining import plain_type
 from brimful.tables.parquet import chunks_of, open_pages, page_needs

@@ -16,7 +16,7 @@ from brimful.catalog import algorithms
 from brimful.errors import InputError, NotFoundError, UsageError
 from brimful.io.formats import GRAPH_SUFFIX, RESULT_SUFFIXES, result_format
 from brimful.io.regular import refuse_special
-from brimful.tables.arrow import batch_bytes
+from brimful.tables.arrow_messages import batch_bytes
 from brimful.tables.csv_file import CsvFile
 from brimful.tables.parquet import known_page_bytes
 from brimful.tables.result_files import (
