@@ -17,8 +17,8 @@ from brimful.options.checks import real, whole
 from brimful.options.described import described
 from brimful.resources import Resources
 from brimful.sizes import MOST, Budget, parse_budget
+from brimful.tables.connection import join_memory
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
-from brimful.tables.joining import join_memory
 from brimful.tables.result_files import READ_BYTES
 from brimful.tables.result_rows import known_bytes
 from brimful.tables.sides import Matched, Side, matched

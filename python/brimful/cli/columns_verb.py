@@ -49,9 +49,9 @@ def act(options: argparse.Namespace) -> None:
     """Add the columns if there is a table, then print those of the graph."""
     from brimful import _native
     from brimful.tables.columns import add_vertex_columns, schema_of, vertex_rows
+    from brimful.tables.connection import JOIN_BYTES
     from brimful.tables.edge_columns import edge_columns
     from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
-    from brimful.tables.joining import JOIN_BYTES
 
     chosen = shared.chosen(options, ColumnVerbOptions)
     if options.table is None and chosen != shared.chosen(argparse.Namespace(), ColumnVerbOptions):

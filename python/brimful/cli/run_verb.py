@@ -254,7 +254,7 @@ def _reserve_bytes(
 ) -> int:
     """Return the bytes of the budget that stay free for writing the result and a report."""
     if join is not None:
-        from brimful.tables.joining import JOIN_RESERVE_BYTES
+        from brimful.tables.connection import JOIN_RESERVE_BYTES
 
         reserve_bytes = JOIN_RESERVE_BYTES
     elif options.columns is not None:

@@ -210,7 +210,7 @@ def require_budget(
     Raises:
         BudgetError: The budget is too small; the message names the smallest that works.
     """
-    from brimful.tables.joining import bytes_of_joins
+    from brimful.tables.connection import bytes_of_joins
 
     packages = bytes_of_joins(joins) if joins else _LOADING_BYTES
 

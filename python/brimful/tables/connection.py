@@ -1,18 +1,30 @@
-"""Connections of DuckDB, whose queries end with Ctrl-C."""
+"""Connections of DuckDB: their memory, their errors, and queries that end with Ctrl-C.
+
+DuckDB has a memory limit, and spills to a folder that is removed with the connection.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from brimful.errors import BudgetError, InputError, StoreIoError
+from brimful.memory import too_small
+from brimful.optional import require
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.tables.text_rows import sql_name
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from brimful.resources import Resources
 
 #: Signals whose handlers may raise an exception.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
@@ -20,6 +32,25 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 _VECTOR_ROWS = 2048
 #: Seconds between two interrupts of a query.
 _REPEAT_SECONDS = 0.05
+#: Bytes that DuckDB takes once loaded, besides the memory that it manages.
+LOADED_BYTES = 96 << 20
+#: The share of the remaining memory that DuckDB manages; decoded pages and moving rows are extra.
+_MANAGED = 0.75
+#: The least memory in which DuckDB joins and sorts.
+MIN_JOIN_BYTES = 96 << 20
+#: Bytes that a thread of DuckDB holds while it joins and sorts.
+_THREAD_BYTES = 64 << 20
+#: Bytes in which DuckDB joins long rows, and rows for which it takes more: an upper bound of the
+#: measured ones, for rows of 1,000 to 32,000 bytes.
+_LONG_ROWS_BYTES, _LONG_ROWS = 384 << 20, 32 << 10
+#: Bytes that the allocators keep of the memory that a run has freed.
+_RETAINED_BYTES = 16 << 20
+#: Bytes beside the process for a join of the least memory, before pyarrow and DuckDB are loaded.
+JOIN_BYTES = ARROW_RESERVE_BYTES + LOADED_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
+#: Bytes that a run leaves free for a join after it, and an import for a join beside it.
+JOIN_RESERVE_BYTES = JOIN_BYTES + _RETAINED_BYTES
+#: The beginning of DuckDB's advice, which is about options of its own.
+_ADVICE = re.compile(r" (?:The search space used|Po(?:ssible|tential) [FfSs]|LINE 1:)")
 
 
 class Connection:
@@ -142,3 +173,116 @@ class Connection:
                 signal.signal(number, handler)
             for number, frame in received[:1]:
                 handlers[number](number, frame)
+
+
+@contextlib.contextmanager
+def connected(memory: int, resources: Resources | None) -> Iterator[Connection]:
+    """Yield a connection of DuckDB with a memory limit, which spills to its own folder.
+
+    Without `resources` it has one thread, and errors name no budget.
+
+    Raises:
+        MissingPackageError: DuckDB is not installed.
+        BudgetError: DuckDB needs more memory. It does not say how much, so the error names an
+            estimate.
+    """
+    from brimful import _native
+
+    duckdb = require("duckdb", "a join")
+    with contextlib.ExitStack() as stack:
+        folder = _native.TemporaryFolder(tempfile.gettempdir(), ".brimful-join-")
+        stack.callback(folder.close)
+        most = max(memory // _THREAD_BYTES, 1)
+        threads = 1 if resources is None else resources.threads
+        settings = {
+            "memory_limit": f"{memory}B",
+            "temp_directory": folder.path,
+            "threads": str(min(threads or os.cpu_count() or 1, most)),
+            # Insertion order is not needed: the query sorts the outcome.
+            "preserve_insertion_order": "false",
+        }
+        connection = stack.enter_context(Connection(duckdb.connect(config=settings), folder.path))
+        # DuckDB would print a progress bar on standard output.
+        connection.execute("SET enable_progress_bar = false")
+        try:
+            yield connection
+        except BudgetError as error:
+            if resources is None or error.needed_bytes:
+                raise
+            wanted, budget = _LONG_ROWS_BYTES, resources.budget_bytes()
+            # Without the length of rows, the estimate may be too small.
+            with contextlib.suppress(duckdb.Error):
+                wanted += _LONG_ROWS * connection.row_bytes()
+            named = max(2 * budget, budget + int((wanted - memory) / _MANAGED))
+            named = -(-named >> 20) << 20
+            sentence = str(error).partition("; ")[0]
+            raise BudgetError(
+                f"{sentence}; by estimate, the smallest that works is {named >> 20}M", named
+            ) from None
+
+
+@contextlib.contextmanager
+def rows_of(
+    connection: Connection, query: str, name: str, batch_rows: int
+) -> Iterator[pyarrow.RecordBatchReader]:
+    """Yield a reader of the rows of a query on a connection, about the table `name`.
+
+    The rows end with the context: a relation or a reader that outlives the connection would be
+    reported as leaked.
+
+    Raises:
+        InputError, BudgetError, StoreIoError: As `join_errors`.
+    """
+    with join_errors(name):
+        reader = connection.reader(query, batch_rows)
+    with reader:
+        yield reader
+
+
+@contextlib.contextmanager
+def join_errors(name: str) -> Iterator[None]:
+    """Turn the errors of DuckDB and of Arrow into brimful's, about the table `name`.
+
+    Raises:
+        KeyboardInterrupt: A signal interrupted a query, and its handler raised nothing.
+    """
+    import duckdb
+    import pyarrow as pa
+
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except (duckdb.Error, pa.ArrowException) as error:
+        sentence = _ADVICE.split(" ".join(str(error).split()))[0]
+        if "No space left" in sentence:
+            raise StoreIoError(f"a join needs more disk than is free: {sentence}") from None
+        if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory" in sentence:
+            raise BudgetError(
+                f"the memory budget is too small to join {name}; give a larger one"
+            ) from None
+        raise InputError(f"{name} cannot be joined: {sentence}") from None
+
+
+def join_memory(resources: Resources, share: float = 1.0, *, beside_bytes: int = 0) -> int:
+    """Return the memory limit of DuckDB, which has a `share` of the free part of the budget.
+
+    `beside_bytes` of that part are left free.
+
+    Raises:
+        BudgetError: The free part is too small.
+    """
+    limit, taken = resources.budget_bytes(), resources.taken_bytes(LOADED_BYTES)
+    taken += beside_bytes
+    memory = int((limit - taken) * share * _MANAGED)
+    if memory < MIN_JOIN_BYTES:
+        raise too_small(limit, taken + int(MIN_JOIN_BYTES / (share * _MANAGED)), "for a join")
+    return memory
+
+
+def bytes_of_joins(count: int) -> int:
+    """Return the bytes beside the process for joins of the least memory, one after another.
+
+    pyarrow and DuckDB are not loaded yet. Each join leaves memory with the process.
+    """
+    return JOIN_BYTES + (count - 1) * LOADED_BYTES

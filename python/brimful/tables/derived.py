@@ -36,6 +36,13 @@ from brimful.tables.columns import (
     vertex_rows,
     write_columns,
 )
+from brimful.tables.connection import (
+    JOIN_RESERVE_BYTES,
+    MIN_JOIN_BYTES,
+    connected,
+    join_errors,
+    rows_of,
+)
 from brimful.tables.edge_columns import (
     edge_columns,
     edge_rows,
@@ -49,14 +56,7 @@ from brimful.tables.edge_table import (
     table_of,
 )
 from brimful.tables.expressions import Condition
-from brimful.tables.joining import (
-    JOIN_RESERVE_BYTES,
-    MIN_JOIN_BYTES,
-    connected,
-    join_errors,
-    plain_type,
-    rows_of,
-)
+from brimful.tables.joining import plain_type
 from brimful.tables.text_rows import sql_name
 from brimful.wording import counted
 

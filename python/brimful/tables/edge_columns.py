@@ -29,16 +29,10 @@ from brimful.tables.columns import (
     footer_bytes,
     schema_of,
 )
-from brimful.tables.connection import Connection
+from brimful.tables.connection import Connection, connected, join_errors, join_memory, rows_of
 from brimful.tables.convert_out import edge_stream
 from brimful.tables.graph_xml import GraphXml
-from brimful.tables.joining import (
-    connected,
-    join_errors,
-    join_memory,
-    kept_types,
-    rows_of,
-)
+from brimful.tables.joining import kept_types
 from brimful.tables.result_files import ParquetResult, beyond_usual
 from brimful.tables.text_rows import TextRows, refuse_twice, sql_name, sql_path
 from brimful.wording import counted, did_you_mean, shortened

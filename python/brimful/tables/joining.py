@@ -1,31 +1,33 @@
 """Joins the rows of a result to the columns of a table by DuckDB, on disk if needed.
 
 Invariant: every vertex of the result is in the outcome once, in its order; rows of the table
-without a vertex are counted. DuckDB has a memory limit, and spills to a folder that the join
-removes.
+without a vertex are counted.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
-import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from brimful.errors import BudgetError, InputError, NotFoundError, StoreIoError, UsageError
+from brimful.errors import InputError, NotFoundError, UsageError
 from brimful.io.output import write_table
 from brimful.io.regular import refuse_special
-from brimful.memory import too_small
-from brimful.optional import load_pandas, require, require_installed
+from brimful.optional import load_pandas, require_installed
 from brimful.options.checks import text
 from brimful.tables.arrow import ipc_rows
 from brimful.tables.arrow_messages import batch_bytes
-from brimful.tables.connection import Connection
-from brimful.tables.edge_table import ARROW_RESERVE_BYTES
+from brimful.tables.connection import (
+    MIN_JOIN_BYTES,
+    Connection,
+    connected,
+    join_errors,
+    join_memory,
+    rows_of,
+)
 from brimful.tables.text_rows import TextRows, refuse_twice, sql_name, sql_path
 from brimful.wording import counted, did_you_mean, rows_shown, shortened
 
@@ -34,29 +36,10 @@ if TYPE_CHECKING:
 
     from brimful.resources import Resources
 
-#: Bytes that DuckDB takes once loaded, besides the memory that it manages.
-LOADED_BYTES = 96 << 20
-#: The share of the remaining memory that DuckDB manages; decoded pages and moving rows are extra.
-_MANAGED = 0.75
-#: The least memory in which DuckDB joins and sorts.
-MIN_JOIN_BYTES = 96 << 20
-#: Bytes that a thread of DuckDB holds while it joins and sorts.
-_THREAD_BYTES = 64 << 20
-#: Bytes in which DuckDB joins long rows, and rows for which it takes more: an upper bound of the
-#: measured ones, for rows of 1,000 to 32,000 bytes.
-_LONG_ROWS_BYTES, _LONG_ROWS = 384 << 20, 32 << 10
-#: Bytes that the allocators keep of the memory that a run has freed.
-_RETAINED_BYTES = 16 << 20
-#: Bytes beside the process for a join of the least memory, before pyarrow and DuckDB are loaded.
-JOIN_BYTES = ARROW_RESERVE_BYTES + LOADED_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
-#: Bytes that a run leaves free for a join after it, and an import for a join beside it.
-JOIN_RESERVE_BYTES = JOIN_BYTES + _RETAINED_BYTES
 #: Rows of a batch of the outcome; few, because rows may be long.
 _BATCH_ROWS = 8192
-#: The beginning of DuckDB's advice, which is about options of its own.
-_ADVICE = re.compile(r" (?:The search space used|Po(?:ssible|tential) [FfSs]|LINE 1:)")
+#: The columns that tell whether a vertex has a row, and the id of a row without a vertex.
 _MATCHED = "brimful matched"
-#: The id of a row of the table without a vertex.
 _UNMATCHED = "brimful unmatched"
 
 
@@ -356,95 +339,6 @@ class Join:
         return join_errors(self.name)
 
 
-@contextlib.contextmanager
-def connected(memory: int, resources: Resources | None) -> Iterator[Connection]:
-    """Yield a connection of DuckDB with a memory limit, which spills to its own folder.
-
-    Without `resources` it has one thread, and errors name no budget.
-
-    Raises:
-        MissingPackageError: DuckDB is not installed.
-        BudgetError: DuckDB needs more memory. It does not say how much, so the error names an
-            estimate.
-    """
-    from brimful import _native
-
-    duckdb = require("duckdb", "a join")
-    with contextlib.ExitStack() as stack:
-        folder = _native.TemporaryFolder(tempfile.gettempdir(), ".brimful-join-")
-        stack.callback(folder.close)
-        most = max(memory // _THREAD_BYTES, 1)
-        threads = 1 if resources is None else resources.threads
-        settings = {
-            "memory_limit": f"{memory}B",
-            "temp_directory": folder.path,
-            "threads": str(min(threads or os.cpu_count() or 1, most)),
-            # Insertion order is not needed: the query sorts the outcome.
-            "preserve_insertion_order": "false",
-        }
-        connection = stack.enter_context(Connection(duckdb.connect(config=settings), folder.path))
-        # DuckDB would print a progress bar on standard output.
-        connection.execute("SET enable_progress_bar = false")
-        try:
-            yield connection
-        except BudgetError as error:
-            if resources is None or error.needed_bytes:
-                raise
-            wanted, budget = _LONG_ROWS_BYTES, resources.budget_bytes()
-            # Without the length of rows, the estimate may be too small.
-            with contextlib.suppress(duckdb.Error):
-                wanted += _LONG_ROWS * connection.row_bytes()
-            named = max(2 * budget, budget + int((wanted - memory) / _MANAGED))
-            named = -(-named >> 20) << 20
-            sentence = str(error).partition("; ")[0]
-            raise BudgetError(
-                f"{sentence}; by estimate, the smallest that works is {named >> 20}M", named
-            ) from None
-
-
-@contextlib.contextmanager
-def rows_of(
-    connection: Connection, query: str, name: str, batch_rows: int
-) -> Iterator[pyarrow.RecordBatchReader]:
-    """Yield a reader of the rows of a query on a connection, about the table `name`.
-
-    The rows end with the context: a relation or a reader that outlives the connection would be
-    reported as leaked.
-
-    Raises:
-        InputError, BudgetError, StoreIoError: As `join_errors`.
-    """
-    with join_errors(name):
-        reader = connection.reader(query, batch_rows)
-    with reader:
-        yield reader
-
-
-@contextlib.contextmanager
-def join_errors(name: str) -> Iterator[None]:
-    """Turn the errors of DuckDB and of Arrow into brimful's, about the table `name`.
-
-    Raises:
-        KeyboardInterrupt: A signal interrupted a query, and its handler raised nothing.
-    """
-    import duckdb
-    import pyarrow as pa
-
-    try:
-        yield
-    except duckdb.InterruptException:
-        raise KeyboardInterrupt from None
-    except (duckdb.Error, pa.ArrowException) as error:
-        sentence = _ADVICE.split(" ".join(str(error).split()))[0]
-        if "No space left" in sentence:
-            raise StoreIoError(f"a join needs more disk than is free: {sentence}") from None
-        if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory" in sentence:
-            raise BudgetError(
-                f"the memory budget is too small to join {name}; give a larger one"
-            ) from None
-        raise InputError(f"{name} cannot be joined: {sentence}") from None
-
-
 def write_joined(
     result: Any, path: str, join: Columns, resources: Resources, *, overwrite: bool
 ) -> JoinTally:
@@ -509,27 +403,3 @@ def plain_type(kind: pyarrow.DataType) -> pyarrow.DataType:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(plain_type(kind.value_type))
     return kind
-
-
-def join_memory(resources: Resources, share: float = 1.0, *, beside_bytes: int = 0) -> int:
-    """Return the memory limit of DuckDB, which has a `share` of the free part of the budget.
-
-    `beside_bytes` of that part are left free.
-
-    Raises:
-        BudgetError: The free part is too small.
-    """
-    limit, taken = resources.budget_bytes(), resources.taken_bytes(LOADED_BYTES)
-    taken += beside_bytes
-    memory = int((limit - taken) * share * _MANAGED)
-    if memory < MIN_JOIN_BYTES:
-        raise too_small(limit, taken + int(MIN_JOIN_BYTES / (share * _MANAGED)), "for a join")
-    return memory
-
-
-def bytes_of_joins(count: int) -> int:
-    """Return the bytes beside the process for joins of the least memory, one after another.
-
-    pyarrow and DuckDB are not loaded yet. Each join leaves memory with the process.
-    """
-    return JOIN_BYTES + (count - 1) * LOADED_BYTES

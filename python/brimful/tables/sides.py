@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from brimful.errors import InputError, UsageError
 from brimful.io.output import native_batches
 from brimful.io.reader_errors import stream_reader
-from brimful.tables.joining import connected, join_errors, rows_of
+from brimful.tables.connection import connected, join_errors, rows_of
 from brimful.tables.result_rows import open_table, result_columns, roles
 from brimful.tables.text_rows import sql_name
 
