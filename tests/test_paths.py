@@ -17,7 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import brimful as bf
-from brimful import _native, guided_paths, looks
+from brimful import _native, guided_paths, paths
 from brimful.resources import Resources
 from command import INPUT, USAGE, refuse, succeed, write_edges
 from strategies import Case, cases
@@ -172,7 +172,7 @@ def test_weighted_searches_from_both_ends_find_the_path_of_one_search(
             found = look_up.between(source, target, weighted=True)
             # A graph without edges has no weights.
             if case.edges:
-                expected = looks._weighted_path(graph, source, target, Resources())
+                expected = paths._weighted_path(graph, source, target, Resources())
                 assert found == (expected or [])
                 assert graph.shortest_path(source, target, weighted=True) == expected
 
@@ -219,7 +219,7 @@ def test_weighted_paths_of_a_grid() -> None:
         for vertex in (0, 1, side + 1, 3 * side + 4, 8):
             path = look_up.between(0, vertex, weighted=True)
             assert path is not None
-            assert path == looks._weighted_path(graph, 0, vertex, Resources())
+            assert path == paths._weighted_path(graph, 0, vertex, Resources())
             assert length(graph, path) == distances[vertex]
         # Too far apart for look-ups, which would take longer than a run.
         far = side * side - 1
@@ -283,7 +283,7 @@ def test_a_guided_search_ends_where_no_path_leads_and_leaves_long_ones_to_a_run(
         assert graph.shortest_path(0, 99, weighted=True, coordinates=places) is None
         assert graph.shortest_path(0, 98, weighted=True, coordinates=places) == chain
         assert guided_paths.guided_path(graph, 0, 98, places, 98) is None
-        monkeypatch.setattr(looks, "_MOST_GUIDED", 98)
+        monkeypatch.setattr(paths, "_MOST_GUIDED", 98)
         graph.in_neighbors(0)
         assert graph.shortest_path(0, 98, weighted=True, coordinates=places) == chain
     with bf.Graph.from_arrow(pa.table(ends)) as graph, pytest.raises(bf.UsageError, match="weight"):

@@ -1,24 +1,23 @@
-"""Shortest paths in a graph, reports about a graph, and plots of its degrees."""
+"""Paths, reports and plots of a graph in the Python API, and the counts that these need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import brimful
 from brimful.catalog import algorithm_request
-from brimful.errors import BudgetError, UsageError
-from brimful.ids import VertexId, Vertices, id_of_name, list_ids, vertex_id
+from brimful.ids import VertexId, Vertices
 from brimful.memory import require_runs
 from brimful.options.checks import flag
 from brimful.options.described import described
 from brimful.options.runs import AskedOptions
 from brimful.options.table import WorkOptions, checked, picked, texts
 from brimful.packages import matplotlib
+from brimful.paths import shortest_path, shortest_paths
 from brimful.reporting import shows_progress
 from brimful.resources import Resources
-from brimful.result import computed
-from brimful.sizes import MOST, parse_count
+from brimful.result import computed_on
 
 if TYPE_CHECKING:
     from brimful.report.facts import Census
@@ -28,14 +27,6 @@ _LOOK = texts(WorkOptions) | {
     "source": "Id of the vertex where the path begins.",
     "target": "Id of the vertex where it ends.",
 }
-
-#: The memory of searches from both ends.
-_SEARCHES_BYTES = 24 << 20
-
-#: The most vertices that a guided search knows, and the memory of each; `sssp` is faster than more
-#: look-ups.
-_MOST_GUIDED = 1 << 17
-_GUIDED_BYTES = 1 << 10
 
 #: The most arcs of a graph whose degrees a notebook draws; counting them takes a moment.
 _DRAWN_ARCS = 10_000_000
@@ -204,7 +195,7 @@ def census_of(graph: brimful.Graph, resources: Resources, reserve_bytes: int = 0
     from brimful.report import facts
 
     _require_census(graph, resources, reserve_bytes)
-    components = _run(graph, "connected_components", {}, resources, reserve_bytes)
+    components = computed_on(graph, "connected_components", {}, resources, reserve_bytes)
     return facts.Census(
         _degree_counts(graph, resources, reserve_bytes),
         facts.component_sizes(components, resources.on(graph).budget_bytes()),
@@ -265,111 +256,4 @@ def _degree_counts(
 def _degrees(
     graph: brimful.Graph, direction: str, resources: Resources, reserve_bytes: int
 ) -> brimful.Result:
-    return _run(graph, "degrees", {"direction": direction}, resources, reserve_bytes)
-
-
-def shortest_path(
-    graph: brimful.Graph,
-    source: VertexId,
-    target: VertexId,
-    weighted: bool,
-    resources: Resources,
-    coordinates: Mapping[Any, Sequence[float]] | None = None,
-) -> list[Any] | None:
-    """Return a shortest path between two vertices, as `Graph.shortest_path` does."""
-    from brimful import _native
-    from brimful.guided_paths import guided_path
-
-    begin, end = (id_of_name(vertex_id(one)) for one in (source, target))
-    for vertex in (begin, end):
-        # Raises before the run if the graph lacks the vertex.
-        graph.degree(vertex)
-    if coordinates is None:
-        given, look_ups = resources.on(graph), _native.Lookup(graph.native)
-        has_room = given.has_room(_SEARCHES_BYTES)
-        walk = look_ups.between(begin, end, weighted) if has_room else None
-    elif not weighted:
-        raise UsageError("coordinates apply to weighted paths; pass weighted=True")
-    else:
-        most = min(_MOST_GUIDED, resources.budget_bytes() // _GUIDED_BYTES)
-        walk = guided_path(graph, begin, end, coordinates, most)
-    if walk is not None:
-        return list_ids(walk) or None
-    if weighted:
-        return _weighted_path(graph, begin, end, resources)
-    parents = _run(graph, "bfs", {"values": "parent"}, resources, source=[begin])
-    path: list[Any] = [end]
-    while path[-1] != begin:
-        parent = parents[path[-1]]
-        if parent is None:
-            return None
-        path.append(parent)
-    return path[::-1]
-
-
-def shortest_paths(
-    graph: brimful.Graph,
-    source: VertexId,
-    target: VertexId,
-    k: int,
-    weighted: bool,
-    resources: Resources,
-) -> list[tuple[float, list[Any]]]:
-    """Return the k shortest paths between two vertices, as `Graph.shortest_paths` does."""
-    from brimful.simple_paths import least_bytes, most_bytes, shortest_simple_paths
-
-    count = parse_count(k, "k", 1, MOST)
-    if count is None:
-        raise UsageError("k must be a number of paths, not None")
-    begin, end = (id_of_name(vertex_id(one)) for one in (source, target))
-    for vertex in (begin, end):
-        # Raises before the run if the graph lacks the vertex.
-        graph.degree(vertex)
-    algorithm = "sssp" if weighted else "bfs"
-    options = {"source": [begin], "weighted": weighted}
-    try:
-        distances = _run(graph, algorithm, {}, resources, least_bytes(graph), **options)
-    except BudgetError as error:
-        # The number of vertices that searches know turns out only as they go.
-        most = error.needed_bytes + most_bytes(graph)
-        raise BudgetError(
-            f"{error} for searches that visit few vertices; a search that visits the whole graph "
-            f"needs {-(-most >> 20)}M",
-            error.needed_bytes,
-        ) from None
-    ends, given = (begin, end), resources.on(graph)
-    return list(shortest_simple_paths(graph, distances, ends, count, given, weighted=weighted))
-
-
-def _weighted_path(
-    graph: brimful.Graph, begin: int | str, end: int | str, resources: Resources
-) -> list[Any] | None:
-    """Walk back over edges whose weight is the difference of the distances of their ends."""
-    from brimful.guided_paths import walked_back
-    from brimful.simple_paths import in_edges, least_bytes
-
-    reserve = least_bytes(graph)
-    distances = _run(graph, "sssp", {}, resources, reserve, source=[begin], weighted=True)
-    if distances[end] is None:
-        return None
-
-    def before(vertex: Any) -> Iterator[Any]:
-        distance: Any = distances[vertex]
-        for one, weight in in_edges(graph, vertex, weighted=True):
-            earlier: Any = distances[one]
-            if earlier is not None and earlier + weight == distance:
-                yield one
-
-    return walked_back(begin, end, before)
-
-
-def _run(
-    graph: brimful.Graph,
-    algorithm: str,
-    params: dict[str, object],
-    resources: Resources,
-    reserve_bytes: int = 0,
-    **options: Any,
-) -> brimful.Result:
-    wanted = algorithm_request(algorithm, params, checked(AskedOptions, options))
-    return computed(graph.native, wanted, resources.on(graph), reserve_bytes=reserve_bytes)
+    return computed_on(graph, "degrees", {"direction": direction}, resources, reserve_bytes)

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from brimful.catalog import open_store
+from brimful.catalog import algorithm_request, open_store
 from brimful.ids import VertexId, column_ids, id_of_name, row_ids, vertex_id
 from brimful.io.output import native_batches, write_result
 from brimful.options.checks import given_path, whole, word
 from brimful.options.described import EXPORT, described
-from brimful.options.runs import CheckpointOptions
+from brimful.options.runs import AskedOptions, CheckpointOptions
 from brimful.options.table import checked
 from brimful.packages import _native, pyarrow, record
 from brimful.per_vertex import PerVertex
@@ -21,6 +21,7 @@ from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful.cluster.worker import Outcome, Work
+    from brimful.graph import Graph
     from brimful.resources import Resources
     from brimful.stores.registry import Opener
 
@@ -322,6 +323,23 @@ def computed(
     result = run_native(graph, request, saving, resources, reserve_bytes)
     result.discard_checkpoints()
     return Result(result)
+
+
+def computed_on(
+    graph: Graph,
+    algorithm: str,
+    params: dict[str, object],
+    resources: Resources,
+    reserve_bytes: int = 0,
+    **options: Any,
+) -> Result:
+    """Run an algorithm on a graph with default options, except `options`.
+
+    Raises:
+        UsageError, BudgetError, CorruptError, StoreIoError: As `run`.
+    """
+    wanted = algorithm_request(algorithm, params, checked(AskedOptions, options))
+    return computed(graph.native, wanted, resources.on(graph), reserve_bytes=reserve_bytes)
 
 
 def run_native(

@@ -49,7 +49,7 @@ def act(options: argparse.Namespace) -> None:
     """Search, then print."""
     from brimful.graph import Graph
     from brimful.ids import shown_ids
-    from brimful.looks import shortest_path, shortest_paths
+    from brimful.paths import shortest_path, shortest_paths
 
     with ProgressLine(quiet=options.quiet) as progress, logged_to(progress):
         given = shared.resources(options, progress)
