@@ -86,7 +86,7 @@ class Derivations:
         ...         list(central)
         [1, 2]
         """
-        from brimful.tables.derived import listed
+        from brimful.tables.derived_vertices import listed
 
         chosen = checked(DerivedOptions, options, "filter", ("vertices", "edges", "table"))
         wanted = conditions(vertices=vertices, edges=edges)
@@ -142,7 +142,8 @@ class Derivations:
         ...         list(near)
         [0, 1, 2]
         """
-        from brimful.tables.derived import derive_options, require_budget, within
+        from brimful.tables.derived import derive_options, require_budget
+        from brimful.tables.derived_vertices import within
 
         chosen = checked(DerivedOptions, options, "ego", ("vertex", "hops"))
         count = parse_count(hops, "hops")

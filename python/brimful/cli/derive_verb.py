@@ -45,7 +45,8 @@ def act(options: argparse.Namespace) -> None:
     """Make the graph, then print its counts."""
     from brimful.graph import Graph
     from brimful.saved import SavedResult
-    from brimful.tables.derived import Derivation, derive, derive_options, require_budget, within
+    from brimful.tables.derived import Derivation, derive, derive_options, require_budget
+    from brimful.tables.derived_vertices import within
 
     chosen = shared.chosen(options, DeriveVerbOptions)
     policies = shared.chosen(options, PolicyOptions)
