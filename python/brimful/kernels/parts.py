@@ -117,67 +117,11 @@ def _pregel_parts(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -> P
     slots = slots_of(aggregators, is_whole=has_steps(program))
     kinds = {slot.name: slot.kind for slot in slots}
     computing = computing_of(program, kinds, is_weighted=chosen["weighted"])
-    name, is_full = type(program).__name__, computing.is_full
-    if chosen["max_supersteps"] == 0:
-        raise Unfit(
-            "max_supersteps=0 leaves superstep 0 out, which compiled code always computes",
-            "Allow one superstep",
-        )
-    if computing.has_steps and cluster_of(chosen) is not None:
-        raise Unfit(
-            f"{name} has master_compute or worker_context, which compiled code calls in one "
-            "process only",
-            "Leave cluster out",
-        )
-    if chosen["mode"] == "async":
-        if is_full or computing.message is not None or slots or computing.has_steps:
-            reason = "messages that are added"
-            if computing.message is not None:
-                reason = "messages with fields"
-            if slots or computing.has_steps:
-                reason = "aggregators, master_compute and worker_context"
-            raise Unfit(f"{reason} need supersteps", "Leave mode out")
-        if line := computing.read_later.get("superstep"):
-            raise Unfit(
-                f"{computing.place(line)} reads the superstep, and compiled code does not count "
-                "calls of a vertex",
-                "Compare it with 0 only, or leave mode out",
-            )
+    _check_run(program, computing, slots, chosen)
     readers = _readers(computing, "id")
-    if is_full and readers:
-        which = "adds messages"
-        if computing.message is not None:
-            which = "has messages with fields and does not vote to halt in each call"
-        raise Unfit(
-            f"{readers[0]} reads vertex.id in a program that {which}, where vertices without edges "
-            "share one value",
-            "Leave vertex.id out",
-        )
-    if line := computing.read_later.get("id"):
-        raise Unfit(
-            f"{computing.place(line)} reads vertex.id after superstep 0", "Keep it in the value"
-        )
-    if not is_full:
-        why = f'which a compiled program with the combiner "{computing.combiner}" cannot'
-        if computing.message is not None:
-            why = "which a compiled program that votes to halt in each call cannot"
-        if not computing.always_halts:
-            raise Unfit(
-                f"{computing.place()} does not vote to halt in each call, which a compiled program "
-                f'with the combiner "{computing.combiner}" must',
-                "Vote to halt in each call",
-            )
-        if line := computing.contributes_first:
-            raise Unfit(
-                f"{computing.place(line)} contributes to aggregators in superstep 0, {why}",
-                "Contribute later",
-            )
-        if computing.has_steps and (line := computing.reads_first):
-            raise Unfit(
-                f"{computing.place(line)} reads aggregators in superstep 0, {why} if it has a "
-                "master or a worker context",
-                "Read them later",
-            )
+    _check_ids(computing, readers)
+    if not computing.is_full:
+        _check_first_superstep(computing)
     return Parts(
         computing.combiner,
         computing.functions,
@@ -190,6 +134,92 @@ def _pregel_parts(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -> P
         slots,
         computing,
     )
+
+
+def _check_run(
+    program: Pregel, computing: Computing, slots: tuple[Slot, ...], chosen: Mapping[str, Any]
+) -> None:
+    """Refuse options of a run that the compiled program does not have.
+
+    Raises:
+        Unfit: The program cannot run so.
+    """
+    if chosen["max_supersteps"] == 0:
+        raise Unfit(
+            "max_supersteps=0 leaves superstep 0 out, which compiled code always computes",
+            "Allow one superstep",
+        )
+    if computing.has_steps and cluster_of(chosen) is not None:
+        raise Unfit(
+            f"{type(program).__name__} has master_compute or worker_context, which compiled code "
+            "calls in one process only",
+            "Leave cluster out",
+        )
+    if chosen["mode"] != "async":
+        return
+    if slots or computing.has_steps:
+        raise Unfit(
+            "aggregators, master_compute and worker_context need supersteps", "Leave mode out"
+        )
+    if computing.message is not None:
+        raise Unfit("messages with fields need supersteps", "Leave mode out")
+    if computing.is_full:
+        raise Unfit("messages that are added need supersteps", "Leave mode out")
+    if line := computing.read_later.get("superstep"):
+        raise Unfit(
+            f"{computing.place(line)} reads the superstep, and compiled code does not count calls "
+            "of a vertex",
+            "Compare it with 0 only, or leave mode out",
+        )
+
+
+def _check_ids(computing: Computing, readers: list[str]) -> None:
+    """Refuse methods that read ids which the kernel does not know; `readers` read ids.
+
+    Raises:
+        Unfit: A method reads an id where there is none.
+    """
+    if computing.is_full and readers:
+        which = "adds messages"
+        if computing.message is not None:
+            which = "has messages with fields and does not vote to halt in each call"
+        raise Unfit(
+            f"{readers[0]} reads vertex.id in a program that {which}, where vertices without edges "
+            "share one value",
+            "Leave vertex.id out",
+        )
+    if line := computing.read_later.get("id"):
+        raise Unfit(
+            f"{computing.place(line)} reads vertex.id after superstep 0", "Keep it in the value"
+        )
+
+
+def _check_first_superstep(computing: Computing) -> None:
+    """Refuse a program that calls vertices without messages, unless all are called.
+
+    Raises:
+        Unfit: A vertex without messages may act, or act on aggregators in superstep 0.
+    """
+    why = f'which a compiled program with the combiner "{computing.combiner}" cannot'
+    if computing.message is not None:
+        why = "which a compiled program that votes to halt in each call cannot"
+    if not computing.always_halts:
+        raise Unfit(
+            f"{computing.place()} does not vote to halt in each call, which a compiled program "
+            f'with the combiner "{computing.combiner}" must',
+            "Vote to halt in each call",
+        )
+    if line := computing.contributes_first:
+        raise Unfit(
+            f"{computing.place(line)} contributes to aggregators in superstep 0, {why}",
+            "Contribute later",
+        )
+    if computing.has_steps and (line := computing.reads_first):
+        raise Unfit(
+            f"{computing.place(line)} reads aggregators in superstep 0, {why} if it has a "
+            "master or a worker context",
+            "Read them later",
+        )
 
 
 def _readers(computing: Computing, field: str) -> list[str]:
