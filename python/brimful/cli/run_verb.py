@@ -43,8 +43,9 @@ from brimful.wording import counted
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.cli.recorder import Recorder
+    from brimful.documents.results import Written
     from brimful.resources import Resources
-    from brimful.tables.joining import Columns, Join
+    from brimful.tables.joining import Columns, Join, JoinTally
 
 
 def add_to(verbs: shared.Verbs) -> None:
@@ -184,52 +185,44 @@ def _run(
             figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
         # The run refuses a budget that is too small; pyarrow and DuckDB may not fit it.
         if joins and (figures is not None or request["cluster"] is not None):
-            if join is None:
-                from brimful.tables.columns import GraphColumns
-
-                join = GraphColumns(graph, column_names(options.columns, "--with"))
-            join.check(None, texts=graph.id_type == "string")
+            join = _checked_columns(options, join, graph)
         if reserve_bytes:
             # Before the work, whose result could not be written.
             require_arrow_address_space()
         small = figures is not None and is_small_run(figures, graph.vertices + graph.arcs)
-        if figures is not None and not small:
-            progress.announce(announced(figures) + (", besides checkpoints" if saving else ""))
         if figures is not None:
+            if not small:
+                progress.announce(announced(figures) + (", besides checkpoints" if saving else ""))
             progress.expect(figures["supersteps"], about=figures["supersteps_guessed"])
         around = around_of(options, graph)
-        before, written = graph.bytes_on_disk, None
+        before = graph.bytes_on_disk
         result: _native.Result | _native.Rows
         if algorithms()[options.algorithm]["rows"]:
             result = computed_rows(graph, request, given, reserve_bytes)
         else:
             result = run_native(graph, request, checkpoints, given, reserve_bytes)
+        written = tally = None
         if options.output is not None:
             progress.update(f"write {redacted_word(options.output)}", 0, 0, 0.0)
             if reserve_bytes:
                 shrink_arrow_pools()
-            if join is None:
-                written = write_result(result, options.output, overwrite=options.overwrite)
-            else:
-                from brimful.tables.joining import write_joined
-
-                tally = write_joined(
-                    result, options.output, join, given, overwrite=options.overwrite
-                )
+            written, tally = _write(options, result, join, given)
         if isinstance(result, _native.Result):
             result.discard_checkpoints()
             if kept is not None:
                 _keep(kept, options, Result(result), graph, given)
-        stats = result.stats
-        stats["peak_rss_bytes"] = _native.peak_rss_bytes()
-        stats["output"] = options.output if written is None else written.name
-        stats["documents"] = None if written is None else written.figures()
-        stats["kept"] = None if kept is None else redacted_word(kept)
-        stats["where"] = where.figures
-        stats["join"] = None if join is None else asdict(tally)
-        for sentence in tally.sentences(join.name) if join is not None else []:
-            progress.warn(sentence)
-        for sentence in written.warnings() if written is not None else []:
+        stats = result.stats | {
+            "peak_rss_bytes": _native.peak_rss_bytes(),
+            "output": options.output if written is None else written.name,
+            "documents": None if written is None else written.figures(),
+            "kept": None if kept is None else redacted_word(kept),
+            "where": where.figures,
+            "join": None if tally is None else asdict(tally),
+            "report": options.report,
+        }
+        warnings = [] if join is None or tally is None else tally.sentences(join.name)
+        warnings += [] if written is None else written.warnings()
+        for sentence in warnings:
             progress.warn(sentence)
         if stats["forecast"] is not None and not small:
             # The graph keeps an index that the run built.
@@ -237,7 +230,6 @@ def _run(
             if stats["store_figures"] is not None:
                 disk += stats["store_figures"]["disk_bytes"]
             progress.say(measured_and_forecast(stats["forecast"], stats["peak_rss_bytes"], disk))
-        stats["report"] = options.report
         if recorder is not None and isinstance(result, _native.Result):
             progress.update(f"write {redacted_word(options.report)}", 0, 0, 0.0)
             _report(options, Result(result), stats, graph, around, recorder)
@@ -247,6 +239,36 @@ def _run(
         _show_top(result, options.top)
     if options.json:
         shared.print_json(stats)
+
+
+def _checked_columns(
+    options: argparse.Namespace, join: Columns | None, graph: _native.Graph
+) -> Columns:
+    """Return the columns to write with the result, of a table or of the graph.
+
+    Raises:
+        UsageError: The result cannot have the columns.
+    """
+    if join is None:
+        from brimful.tables.columns import GraphColumns
+
+        join = GraphColumns(graph, column_names(options.columns, "--with"))
+    join.check(None, texts=graph.id_type == "string")
+    return join
+
+
+def _write(
+    options: argparse.Namespace,
+    result: _native.Result | _native.Rows,
+    join: Columns | None,
+    given: Resources,
+) -> tuple[Written | None, JoinTally | None]:
+    """Write the result; return the changes of documents, if it is in a database, and of a join."""
+    if join is None:
+        return write_result(result, options.output, overwrite=options.overwrite), None
+    from brimful.tables.joining import write_joined
+
+    return None, write_joined(result, options.output, join, given, overwrite=options.overwrite)
 
 
 def _reserve_bytes(
