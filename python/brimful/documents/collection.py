@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+from brimful.errors import InputError
 from brimful.io.redaction import redacted_word
 
 
@@ -86,6 +87,13 @@ class Documents(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Close the connection."""
+
+    def several_ids(self, id_field: str) -> InputError:
+        """Return the error about a document whose `id_field` is an array."""
+        return InputError(
+            f'the field "{id_field}" of a document in {self.name} holds several ids; name a '
+            "field with one id in the option id of the URL"
+        )
 
     def __enter__(self) -> Self:
         """Return self."""

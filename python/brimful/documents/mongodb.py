@@ -99,10 +99,7 @@ class MongoDocuments(Documents):
             ]
         )
         if any(isinstance(value, (list, Mapping)) for value in existing):
-            raise InputError(
-                f'the field "{id_field}" of a document in {self.name} holds several ids; name a '
-                "field with one id in the option id of the URL"
-            )
+            raise self.several_ids(id_field)
         writes = [
             self._pymongo.UpdateMany({id_field: value}, {"$set": {field: values[at[value]]}})
             for value in set(existing)

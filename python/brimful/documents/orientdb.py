@@ -119,10 +119,7 @@ class OrientDocuments(Documents):
             ids=list(ids),
         )
         if any(isinstance(row["k"], list) for row in rows):
-            raise InputError(
-                f'the field "{id_field}" of a document in {self.name} holds several ids; name a '
-                "field with one id in the option id of the URL"
-            )
+            raise self.several_ids(id_field)
         at = {id: index for index, id in enumerate(ids)}
         statements = [
             f"UPDATE {_record(row['r'])} MERGE {json.dumps({field: values[at[row['k']]]})}"
