@@ -13,7 +13,7 @@ from brimful.errors import NotFoundError, UsageError
 from brimful.ids import column_ids, vertex_id
 from brimful.importing import Imports
 from brimful.io.formats import export_format
-from brimful.io.output import native_batches, write_graph
+from brimful.io.output import stream_batches, write_graph
 from brimful.kept_columns import KeptColumns
 from brimful.looks import Looks, small_figure
 from brimful.neighbors import Neighbors
@@ -317,9 +317,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the vertices in ascending order, streamed."""
-        import pyarrow as pa
-
-        for batch in native_batches(pa.RecordBatchReader.from_stream(self.native.vertex_stream())):
+        for batch in stream_batches(self.native.vertex_stream()):
             yield from column_ids(batch.column(0))
 
     def __bool__(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from brimful.errors import NotFoundError, UsageError
 from brimful.ids import VertexId, list_ids, text_id, vertex_id
-from brimful.io.output import native_batches
+from brimful.io.output import stream_table
 from brimful.options.checks import flag
 from brimful.options.described import LOOK_UP, described
 from brimful.packages import _native, pyarrow
@@ -193,13 +193,10 @@ class Neighbors:
         ...     graph.neighbors_many([2, 0]).to_pydict()
         {'source': [2, 0, 0], 'target': [0, 1, 2]}
         """
-        import pyarrow as pa
-
         lookup = self._indexed(direction)
         ids = _many(vertices, texts=self._has_texts)
         stream = lookup.neighbor_stream(ids, direction, flag(weights, "weights"))
-        source = pa.RecordBatchReader.from_stream(stream)
-        return pa.Table.from_batches(native_batches(source), source.schema)
+        return stream_table(stream)
 
     @described(LOOK_UP, "closed graph", "corrupt", "io")
     def degrees_many(self, vertices: object, *, direction: Direction = "out") -> pyarrow.Int64Array:

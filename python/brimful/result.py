@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.catalog import algorithm_request, open_store
 from brimful.ids import VertexId, column_ids, id_of_name, row_ids, vertex_id
-from brimful.io.output import native_batches, write_result
+from brimful.io.output import stream_batches, stream_table, write_result
 from brimful.options.checks import given_path, whole, word
 from brimful.options.described import EXPORT, described
 from brimful.options.runs import AskedOptions, CheckpointOptions
@@ -115,10 +115,7 @@ class Result(PerVertex["float | int | str | None"]):
         ...     bf.degrees(graph).to_arrow().to_pydict()
         {'vertex': [0, 1], 'degree': [1, 0]}
         """
-        import pyarrow as pa
-
-        source = pa.RecordBatchReader.from_stream(self._columns())
-        return pa.Table.from_batches(native_batches(source), source.schema)
+        return stream_table(self._columns())
 
     @described(EXPORT, "corrupt", "io")
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -174,9 +171,8 @@ class Result(PerVertex["float | int | str | None"]):
         return self._native
 
     def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
-        import pyarrow as pa
 
-        for batch in native_batches(pa.RecordBatchReader.from_stream(self._native)):
+        for batch in stream_batches(self._native):
             yield column_ids(batch.column(0)), column_ids(batch.column(1))
 
     def _headline(self) -> str:
@@ -272,9 +268,8 @@ class Records(Result):
         return Columns(self.native, self._record)
 
     def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
-        import pyarrow as pa
 
-        for batch in native_batches(pa.RecordBatchReader.from_stream(self._columns())):
+        for batch in stream_batches(self._columns()):
             vertices, *fields = batch.columns
             fields = [field.to_pylist() for field in fields]
             yield (

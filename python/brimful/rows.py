@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Never
 from brimful.documents import is_database
 from brimful.errors import InputError, NotFoundError, UsageError
 from brimful.ids import column_ids, row_ids
-from brimful.io.output import native_batches, write_result
+from brimful.io.output import stream_batches, stream_table, write_result
 from brimful.memory import require_runs
 from brimful.optional import require
 from brimful.options.checks import given_path, whole
@@ -93,10 +93,7 @@ class Rows:
         ...     bf.similarity(graph).to_arrow().to_pydict()
         {'source': [0, 2], 'target': [2, 0], 'score': [1.0, 1.0]}
         """
-        import pyarrow as pa
-
-        source = pa.RecordBatchReader.from_stream(self._native)
-        return pa.Table.from_batches(native_batches(source), source.schema)
+        return stream_table(self._native)
 
     @described({}, "corrupt", "io")
     def to_numpy(self, column: str) -> numpy.ndarray[Any, Any]:
@@ -196,9 +193,7 @@ class Rows:
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Iterate over the rows, streamed."""
-        import pyarrow as pa
-
-        for batch in native_batches(pa.RecordBatchReader.from_stream(self._native)):
+        for batch in stream_batches(self._native):
             yield from zip(*map(column_ids, batch.columns), strict=True)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

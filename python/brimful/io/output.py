@@ -122,11 +122,9 @@ def write_result(
         StoreIoError: The file cannot be written; nothing is left.
     """
     if is_database(path):
-        import pyarrow as pa
-
         from brimful.documents.results import write_documents
 
-        batches = native_batches(pa.RecordBatchReader.from_stream(result))
+        batches = stream_batches(result)
         return write_documents(batches, path, overwrite=overwrite)
     format_name = result_format(path)
     check_output(path, overwrite=overwrite)
@@ -300,6 +298,21 @@ def _parts(batch: Any) -> Iterator[Any]:
         return iter([batch])
     parts = -(-batch.nbytes // _PART_BYTES)
     return parts_of(batch, -(-batch.num_rows // parts))
+
+
+def stream_batches(stream: Any) -> Iterator[Any]:
+    """Return the batches of an object of the native side with `__arrow_c_stream__`."""
+    import pyarrow as pa
+
+    return native_batches(pa.RecordBatchReader.from_stream(stream))
+
+
+def stream_table(stream: Any) -> Any:
+    """Return an object of the native side with `__arrow_c_stream__` as a table in memory."""
+    import pyarrow as pa
+
+    source = pa.RecordBatchReader.from_stream(stream)
+    return pa.Table.from_batches(native_batches(source), source.schema)
 
 
 def native_batches(source: Any) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError
 from brimful.ids import column_ids, id_of_name, text_id
-from brimful.io.output import native_batches
+from brimful.io.output import stream_batches
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -169,9 +169,7 @@ _BATCH = 65_536
 
 def batches(result: Result) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows of a result as record batches of vertex and value."""
-    import pyarrow as pa
-
-    yield from native_batches(pa.RecordBatchReader.from_stream(result))
+    return stream_batches(result)
 
 
 def groups(result: Result) -> Iterator[Members]:

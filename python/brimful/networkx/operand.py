@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 
 from brimful.ids import column_ids
-from brimful.io.output import native_batches
+from brimful.io.output import stream_batches
 from brimful.networkx.answers import Members, Reader, Values, groups, unchanged
 
 if TYPE_CHECKING:
@@ -108,12 +108,11 @@ class Operand:
 
     def loops(self) -> Counter[Any]:
         """Return the number of self-loops by vertex; one pass over the edges if there are any."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         loop_counts: Counter[Any] = Counter()
         if self.number_of_loops():
-            for batch in native_batches(pa.RecordBatchReader.from_stream(self.graph)):
+            for batch in stream_batches(self.graph):
                 loops = pc.equal(batch.column(0), batch.column(1))
                 loop_counts.update(column_ids(batch.column(0).filter(loops)))
         return loop_counts

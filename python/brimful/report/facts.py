@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brimful.io.output import native_batches
+from brimful.io.output import native_batches, stream_batches
 
 if TYPE_CHECKING:
     from brimful.per_vertex import PerVertex
@@ -83,7 +83,7 @@ def degree_counts(result: PerVertex[Any]) -> dict[int, int]:
     import numpy as np
 
     vertices: Counter[int] = Counter()
-    for batch in _batches(result):
+    for batch in stream_batches(result):
         degrees, counts = np.unique(batch.column(1).to_numpy(), return_counts=True)
         vertices.update(dict(zip(degrees.tolist(), counts.tolist(), strict=True)))
     return dict(sorted(vertices.items()))
@@ -100,7 +100,7 @@ def component_sizes(result: PerVertex[Any], max_bytes: int) -> dict[int, int] | 
 
     waiting: list[Any] = []
     whole = None
-    for batch in _batches(result):
+    for batch in stream_batches(result):
         counts = batch.column(1).value_counts()
         waiting.append(pa.table({"label": counts.field("values"), "size": counts.field("counts")}))
         if sum(len(some) for some in waiting) > max(2 * len(whole or ()), 1 << 18):
@@ -169,9 +169,3 @@ def _numbers(result: PerVertex[Any]) -> Iterator[tuple[Any, int]]:
         values = pc.drop_null(batch.column(1)).to_numpy(zero_copy_only=False).astype(np.float64)
         finite = values[np.isfinite(values)]
         yield finite, batch.num_rows - len(finite)
-
-
-def _batches(result: PerVertex[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
-    return native_batches(pa.RecordBatchReader.from_stream(result))

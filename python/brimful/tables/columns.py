@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import CorruptError, InputError, NotFoundError, StoreIoError, UsageError
-from brimful.io.output import native_batches, write_parquet
+from brimful.io.output import native_batches, stream_batches, write_parquet
 from brimful.io.regular import writing_to
 from brimful.tables.joining import Join, JoinTally
 from brimful.wording import counted, did_you_mean
@@ -199,9 +199,7 @@ def in_step(*streams: Iterator[pyarrow.RecordBatch]) -> Iterator[tuple[Any, ...]
 
 def vertex_batches(graph: _native.Graph) -> Iterator[pyarrow.RecordBatch]:
     """Yield batches of the column `vertex`, ascending."""
-    import pyarrow as pa
-
-    return native_batches(pa.RecordBatchReader.from_stream(graph.vertex_stream()))
+    return stream_batches(graph.vertex_stream())
 
 
 def vertex_rows(

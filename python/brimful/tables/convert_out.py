@@ -11,7 +11,7 @@ from typing import Any
 
 from brimful.errors import CorruptError
 from brimful.ids import column_ids
-from brimful.io.output import native_batches
+from brimful.io.output import native_batches, stream_table
 from brimful.optional import require
 from brimful.options.described import described
 from brimful.packages import _native, igraph, networkx, numpy, pandas, polars, pyarrow, scipy
@@ -50,10 +50,7 @@ class Conversions:
         ...     graph.vertex_ids().to_pylist()
         [2, 5]
         """
-        import pyarrow as pa
-
-        source = pa.RecordBatchReader.from_stream(self.native.vertex_stream())
-        table = pa.Table.from_batches(native_batches(source), source.schema)
+        table = stream_table(self.native.vertex_stream())
         return table.column("vertex").combine_chunks()
 
     @described({}, "closed graph", "corrupt", "io")
@@ -268,11 +265,9 @@ class Conversions:
         """
         module = require("igraph", "to_igraph")
         import numpy as np
-        import pyarrow as pa
 
         native, ids = self.native, self.vertex_ids()
-        source = pa.RecordBatchReader.from_stream(native.rank_stream())
-        table = pa.Table.from_batches(native_batches(source), source.schema)
+        table = stream_table(native.rank_stream())
         edges = np.empty((len(table), 2), dtype=np.int64)
         for end, name in enumerate(("source", "target")):
             edges[:, end] = table[name].to_numpy()
