@@ -471,7 +471,7 @@ def test_the_smallest_budget_does_not_follow_the_mapped_pages_of_libraries(
 
 
 def test_a_damaged_footer_is_read_or_left_to_pyarrow(tmp_path: Path) -> None:
-    from brimful.tables.parquet import known_page_bytes
+    from brimful.tables.parquet_pages import known_page_bytes
 
     path, names = tmp_path / "a.parquet", []
     pq.write_table(pa.table({"source": [1, 2], "target": [2, 3]}), path)

@@ -15,7 +15,7 @@ from brimful.io.remote import check, expand, is_remote
 from brimful.options.imports import ImportOptions, columns_of
 from brimful.tables.arrow_messages import batch_bytes
 from brimful.tables.directions import is_direction
-from brimful.tables.parquet import known_page_bytes
+from brimful.tables.parquet_pages import known_page_bytes
 
 
 def is_pattern(path: str | os.PathLike[str]) -> bool:

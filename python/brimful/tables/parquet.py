@@ -6,11 +6,9 @@ Invariant: the bytes of the largest pages are in `reserve_bytes`, before anythin
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from brimful.errors import InputError, UsageError
@@ -27,10 +25,10 @@ from brimful.tables.edge_table import (
     table_of,
 )
 from brimful.tables.parquet_pages import (
-    Page,
-    footer_chunks,
+    PageNeeds,
+    chunks_of,
     longest_string,
-    pages_of,
+    page_needs,
 )
 
 _BATCH_ROWS = 65_536
@@ -40,14 +38,8 @@ _BATCH_NAMES = 128
 #: Bytes of long string ids of one column that a batch may have.
 _BATCH_BYTES = 8 << 20
 _BUFFER_BYTES = 1 << 20
-#: Pages that are read in full; of each further column chunk, only the first pages are read.
-_MOST_PAGES = 1 << 17
 #: Bytes that are read to name the format of a file that is not Parquet.
 _LOOKED_AT_BYTES = 4096
-#: Dictionaries up to this size hold no long strings.
-_SMALL_DICTIONARY_BYTES = 64 << 10
-#: Column chunks up to this size are covered by the reserve whatever their pages are.
-_SMALL_CHUNK_BYTES = 4 << 20
 
 
 def open_parquet(
@@ -71,8 +63,6 @@ def open_parquet(
     """
     import pyarrow as pa
 
-    from brimful import _native
-
     resources = contextlib.ExitStack()
     with contextlib.ExitStack() as on_error:
         on_error.push(resources)
@@ -86,13 +76,7 @@ def open_parquet(
             try:
                 file = open_pages(raw)
             except pa.ArrowInvalid:
-                with open_file(path) if is_remote(path) else pa.OSFile(path, "rb") as again:
-                    foreign = _native.foreign_format(path, again.read(_LOOKED_AT_BYTES))
-                raise InputError(
-                    f"{path}: {foreign}"
-                    if foreign and not foreign.startswith("this is Parquet")
-                    else f"{path} is not a Parquet file or is cut off; write it again"
-                ) from None
+                raise _no_parquet(path) from None
             schema = file.schema_arrow
             columns = pick_columns(path, schema.names, wanted)
             chosen = [columns.source, columns.target]
@@ -127,6 +111,19 @@ def open_parquet(
         return table
 
 
+def _no_parquet(path: str) -> InputError:
+    """Return the error about a file that is not Parquet, with its format if that is known."""
+    import pyarrow as pa
+
+    from brimful import _native
+
+    with open_file(path) if is_remote(path) else pa.OSFile(path, "rb") as file:
+        foreign = _native.foreign_format(path, file.read(_LOOKED_AT_BYTES))
+    if foreign and not foreign.startswith("this is Parquet"):
+        return InputError(f"{path}: {foreign}")
+    return InputError(f"{path} is not a Parquet file or is cut off; write it again")
+
+
 def open_pages(raw: Any, metadata: Any = None, dictionaries: Sequence[str] = ()) -> Any:
     """Return a `pyarrow.parquet.ParquetFile` that reads one page after the other.
 
@@ -142,90 +139,6 @@ def open_pages(raw: Any, metadata: Any = None, dictionaries: Sequence[str] = ())
         buffer_size=_BUFFER_BYTES,
         memory_map=False,
     )
-
-
-@dataclass(frozen=True)
-class PageNeeds:
-    """The bytes of decoding beyond small pages, and the average bytes of a value.
-
-    Both are those of the largest pages. `dictionaries` are the pages that may hold a long string,
-    which rows may repeat, each with its column chunk.
-    """
-
-    page_bytes: int
-    value_bytes: int
-    dictionaries: list[tuple[Any, Page]]
-
-
-def chunks_of(metadata: Any) -> Iterator[Any]:
-    """Yield the column chunks of a file, as pyarrow describes them."""
-    for group in range(metadata.num_row_groups):
-        row_group = metadata.row_group(group)
-        for index in range(row_group.num_columns):
-            yield row_group.column(index)
-
-
-def known_page_bytes(path: str, chosen: Callable[[Sequence[str]], Sequence[str]]) -> int:
-    """Return `PageNeeds.page_bytes` of a file on this machine; pyarrow need not be loaded.
-
-    `chosen` picks the columns from their names. 0 if the footer cannot be read here.
-    """
-    with open(path, "rb") as raw:
-        chunks = footer_chunks(raw)
-        if chunks is None:
-            return 0
-        names = list(dict.fromkeys(chunk.path_in_schema for chunk in chunks))
-        return page_needs(chunks, raw, chosen(names)).page_bytes
-
-
-def page_needs(
-    chunks: Iterable[Any],
-    raw: Any,
-    chosen: Sequence[str],
-    *,
-    every_page: bool = True,
-    small_dictionary_bytes: int = _SMALL_DICTIONARY_BYTES,
-) -> PageNeeds:
-    """Measure the pages of the chosen columns; without `every_page` the first ones of each chunk.
-
-    Dictionaries of more than `small_dictionary_bytes` are listed.
-
-    Row groups are streamed page by page, so pages must fit. Most writers cut pages at 1 MiB, some
-    only at the end of a column chunk or after a number of rows.
-    """
-    largest: dict[str, int] = {}
-    value_bytes, looked_at = 0, 0
-    dictionaries: list[tuple[Any, Page]] = []
-    for chunk in chunks:
-        column = chunk.path_in_schema
-        if column not in chosen:
-            continue
-        whole = chunk.total_uncompressed_size + chunk.total_compressed_size
-        pages = pages_of(raw, chunk)
-        if not every_page or looked_at > _MOST_PAGES:
-            # Only the dictionary and the first page of values.
-            pages = itertools.islice(pages, 2)
-        dictionary_bytes = values_bytes = 0
-        try:
-            for page in pages:
-                looked_at += 1
-                both = page.compressed + page.uncompressed
-                is_first = dictionary_bytes == 0 and chunk.has_dictionary_page
-                if is_first:
-                    dictionary_bytes = both
-                    if page.uncompressed > small_dictionary_bytes:
-                        dictionaries.append((chunk, page))
-                else:
-                    values_bytes = max(values_bytes, both)
-                value_bytes = max(value_bytes, page.uncompressed // max(page.values, 1))
-        except (ValueError, OverflowError):
-            # A damaged header: take the size of the whole chunk.
-            values_bytes = whole
-        # A page is compressed, then decompressed, then decoded: twice both is a bound.
-        need = 2 * min(whole, dictionary_bytes + values_bytes)
-        largest[column] = max(largest.get(column, 0), need)
-    page_bytes = sum(need for need in largest.values() if need > _SMALL_CHUNK_BYTES)
-    return PageNeeds(page_bytes, value_bytes, dictionaries)
 
 
 def _first_values(file: Any, raw: Any, column: str) -> list[Any]:

@@ -7,9 +7,10 @@ its column chunk.
 
 from __future__ import annotations
 
+import itertools
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,12 @@ _KINDS = (5, 7, 8)
 #: Codecs that Arrow names differently.
 _CODECS = {"LZ4": "lz4_raw"}
 _LENGTH = struct.Struct("<I")
+#: Pages that are read in full; of each further column chunk, only the first pages are read.
+_MOST_PAGES = 1 << 17
+#: Dictionaries up to this size hold no long strings.
+_SMALL_DICTIONARY_BYTES = 64 << 10
+#: Column chunks up to this size are covered by the reserve whatever their pages are.
+_SMALL_CHUNK_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -173,3 +180,87 @@ def page_at(raw: Any, offset: int) -> Page:
         except (KeyError, TypeError, NoThriftError):
             break
     raise ValueError(f"there is no page at byte {offset}")
+
+
+@dataclass(frozen=True)
+class PageNeeds:
+    """The bytes of decoding beyond small pages, and the average bytes of a value.
+
+    Both are those of the largest pages. `dictionaries` are the pages that may hold a long string,
+    which rows may repeat, each with its column chunk.
+    """
+
+    page_bytes: int
+    value_bytes: int
+    dictionaries: list[tuple[Any, Page]]
+
+
+def chunks_of(metadata: Any) -> Iterator[Any]:
+    """Yield the column chunks of a file, as pyarrow describes them."""
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for index in range(row_group.num_columns):
+            yield row_group.column(index)
+
+
+def known_page_bytes(path: str, chosen: Callable[[Sequence[str]], Sequence[str]]) -> int:
+    """Return `PageNeeds.page_bytes` of a file on this machine; pyarrow need not be loaded.
+
+    `chosen` picks the columns from their names. 0 if the footer cannot be read here.
+    """
+    with open(path, "rb") as raw:
+        chunks = footer_chunks(raw)
+        if chunks is None:
+            return 0
+        names = list(dict.fromkeys(chunk.path_in_schema for chunk in chunks))
+        return page_needs(chunks, raw, chosen(names)).page_bytes
+
+
+def page_needs(
+    chunks: Iterable[Any],
+    raw: Any,
+    chosen: Sequence[str],
+    *,
+    every_page: bool = True,
+    small_dictionary_bytes: int = _SMALL_DICTIONARY_BYTES,
+) -> PageNeeds:
+    """Measure the pages of the chosen columns; without `every_page` the first ones of each chunk.
+
+    Dictionaries of more than `small_dictionary_bytes` are listed.
+
+    Row groups are streamed page by page, so pages must fit. Most writers cut pages at 1 MiB, some
+    only at the end of a column chunk or after a number of rows.
+    """
+    largest: dict[str, int] = {}
+    value_bytes, looked_at = 0, 0
+    dictionaries: list[tuple[Any, Page]] = []
+    for chunk in chunks:
+        column = chunk.path_in_schema
+        if column not in chosen:
+            continue
+        whole = chunk.total_uncompressed_size + chunk.total_compressed_size
+        pages = pages_of(raw, chunk)
+        if not every_page or looked_at > _MOST_PAGES:
+            # Only the dictionary and the first page of values.
+            pages = itertools.islice(pages, 2)
+        dictionary_bytes = values_bytes = 0
+        try:
+            for page in pages:
+                looked_at += 1
+                both = page.compressed + page.uncompressed
+                is_first = dictionary_bytes == 0 and chunk.has_dictionary_page
+                if is_first:
+                    dictionary_bytes = both
+                    if page.uncompressed > small_dictionary_bytes:
+                        dictionaries.append((chunk, page))
+                else:
+                    values_bytes = max(values_bytes, both)
+                value_bytes = max(value_bytes, page.uncompressed // max(page.values, 1))
+        except (ValueError, OverflowError):
+            # A damaged header: take the size of the whole chunk.
+            values_bytes = whole
+        # A page is compressed, then decompressed, then decoded: twice both is a bound.
+        need = 2 * min(whole, dictionary_bytes + values_bytes)
+        largest[column] = max(largest.get(column, 0), need)
+    page_bytes = sum(need for need in largest.values() if need > _SMALL_CHUNK_BYTES)
+    return PageNeeds(page_bytes, value_bytes, dictionaries)

@@ -18,8 +18,8 @@ from brimful.tables.arrow import parts_of
 from brimful.tables.arrow_messages import batch_bytes
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, cast_batches
 from brimful.tables.joining import plain_type
-from brimful.tables.parquet import chunks_of, open_pages, page_needs
-from brimful.tables.parquet_pages import longest_string
+from brimful.tables.parquet import open_pages
+from brimful.tables.parquet_pages import chunks_of, longest_string, page_needs
 
 if TYPE_CHECKING:
     import pyarrow

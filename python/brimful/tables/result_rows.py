@@ -18,7 +18,7 @@ from brimful.io.formats import GRAPH_SUFFIX, RESULT_SUFFIXES, result_format
 from brimful.io.regular import refuse_special
 from brimful.tables.arrow_messages import batch_bytes
 from brimful.tables.csv_file import CsvFile
-from brimful.tables.parquet import known_page_bytes
+from brimful.tables.parquet_pages import known_page_bytes
 from brimful.tables.result_files import (
     ArrowResult,
     ParquetResult,
