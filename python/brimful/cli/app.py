@@ -187,33 +187,8 @@ def _main(arguments: Sequence[str] | None) -> int:
             log.start(getattr(options, "log", None), words, _output_of(options))
             _share_heap_within_limit()
             code = options.action(options) or 0
-    except BrimfulError as error:
-        code, sentence = error.exit_code, str(error)
-    except KeyboardInterrupt as error:
-        code = _INTERRUPTED
-        sentence = "; ".join(["interrupted", *getattr(error, "__notes__", [])])
-    except BrokenPipeError:
-        # The reader has closed the output: end without a message.
-        streams.end_output()
-    except OSError as error:
-        place = f" {error.filename}" if error.filename else ""
-        code = 6
-        sentence = (
-            f"the system refused{place}: {error.strerror or error}; check the disk and the path"
-        )
-    except MemoryError:
-        code, sentence = 4, "out of memory within the budget; give a smaller --budget"
-    except SystemExit:
-        # Raised by --help and --version.
-        pass
-    except ImportError as error:
-        code = StoreIoError.exit_code
-        sentence = f"a part of brimful cannot be loaded: {error}; raise 'ulimit -v', or reinstall"
-    except UnicodeEncodeError as error:
-        code = UsageError.exit_code
-        sentence = f"'{error.object}' is not UTF-8; give it another name"
     except BaseException as error:  # noqa: BLE001 (a panic of the native side is not an Exception)
-        code, sentence = 1, _internal_error(error)
+        code, sentence = _ended_by(error)
     _ignore_signals()
     code, sentence = _flushed(code, sentence)
     if sentence is not None:
@@ -226,6 +201,36 @@ def _main(arguments: Sequence[str] | None) -> int:
         # A normal exit would wait for the thread that is stuck in the library of a store.
         os._exit(code)
     return code
+
+
+def _ended_by(error: BaseException) -> tuple[int, str | None]:
+    """Return the exit code and the sentence of a command that an error ended."""
+    match error:
+        case BrimfulError():
+            return error.exit_code, str(error)
+        case KeyboardInterrupt():
+            return _INTERRUPTED, "; ".join(["interrupted", *getattr(error, "__notes__", [])])
+        case BrokenPipeError():
+            # The reader has closed the output: end without a message.
+            streams.end_output()
+            return 0, None
+        case OSError():
+            place = f" {error.filename}" if error.filename else ""
+            reason = error.strerror or error
+            return 6, f"the system refused{place}: {reason}; check the disk and the path"
+        case MemoryError():
+            return 4, "out of memory within the budget; give a smaller --budget"
+        case SystemExit():
+            # Raised by --help and --version.
+            return 0, None
+        case ImportError():
+            return (
+                StoreIoError.exit_code,
+                f"a part of brimful cannot be loaded: {error}; raise 'ulimit -v', or reinstall",
+            )
+        case UnicodeEncodeError():
+            return UsageError.exit_code, f"'{error.object}' is not UTF-8; give it another name"
+    return 1, _internal_error(error)
 
 
 def _share_heap_within_limit() -> None:
