@@ -103,6 +103,26 @@ def summary(subject: str, figures: dict[str, Any], *, is_estimate: bool) -> str:
     workers = figures["workers"]
     on = "" if workers is None else f", for each of {counted(workers, 'worker')}"
     lines = [f"{figures['algorithm']} of {subject}{on}"]
+    lines += _memory_lines(figures, is_estimate=is_estimate)
+    if figures["read_once_bytes"] is not None:
+        lines.append(
+            "  a superstep over all edges reads "
+            f"{format_bytes(figures['read_bytes_per_superstep'])} and writes "
+            f"{format_bytes(figures['written_bytes_per_superstep'])}; "
+            f"{format_bytes(figures['read_once_bytes'])} of edges stay in memory"
+        )
+    if workers is not None:
+        lines.append(
+            "  a superstep in which all vertices signal sends "
+            f"{format_bytes(figures['sent_bytes_per_superstep'])} and receives "
+            f"{format_bytes(figures['received_bytes_per_superstep'])}" + _through(figures)
+        )
+    return "\n".join(lines + _time_lines(figures))
+
+
+def _memory_lines(figures: dict[str, Any], *, is_estimate: bool) -> list[str]:
+    """Return the lines about the import, the budget, and peak memory and disk."""
+    lines = []
     imported = figures["imported"]
     if imported is not None:
         lines.append(
@@ -131,33 +151,25 @@ def summary(subject: str, figures: dict[str, Any], *, is_estimate: bool) -> str:
             else ""
         )
     )
-    if figures["read_once_bytes"] is not None:
-        lines.append(
-            "  a superstep over all edges reads "
-            f"{format_bytes(figures['read_bytes_per_superstep'])} and writes "
-            f"{format_bytes(figures['written_bytes_per_superstep'])}; "
-            f"{format_bytes(figures['read_once_bytes'])} of edges stay in memory"
-        )
-    if workers is not None:
-        lines.append(
-            "  a superstep in which all vertices signal sends "
-            f"{format_bytes(figures['sent_bytes_per_superstep'])} and receives "
-            f"{format_bytes(figures['received_bytes_per_superstep'])}" + _through(figures)
-        )
+    return lines
+
+
+def _time_lines(figures: dict[str, Any]) -> list[str]:
+    """Return the lines about the time."""
     each = figures["seconds_per_superstep"]
     seconds = "the time cannot be forecast"
     if each is not None:
         whole = format_seconds(figures["seconds"])
         seconds = f"{format_seconds(each)} for one over all edges, {whole} in all"
-    lines.append(f"  {number_of_supersteps(figures)}: {seconds}")
+    lines = [f"  {number_of_supersteps(figures)}: {seconds}"]
     network = figures["network"]
-    if each is not None or imported is not None:
+    if each is not None or figures["imported"] is not None:
         lines.append(
             f"  time is an estimate, for memory of {figures['memory_bandwidth']:.3g} GB/s and a "
             f"disk of {figures['disk_bandwidth']:.3g} GB/s"
             + ("" if network is None else f", and a network of {network:.3g} Gbit/s")
         )
-    return "\n".join(lines)
+    return lines
 
 
 def _names_graph(word: str) -> bool:
