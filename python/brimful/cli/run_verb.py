@@ -156,11 +156,8 @@ def _run(
 
     checkpoints = shared.chosen(options, CheckpointOptions)
     saving = checkpoints["checkpoint_every"] is not None or checkpoints["resume"]
-    if saving and (options.where or options.where_edges):
-        raise UsageError(
-            "a run on a part of a graph has no checkpoints, because the part is temporary; make "
-            "the part a graph with 'brimful derive'"
-        )
+    if saving:
+        _refuse_part(options)
     joins = join is not None or options.columns is not None
     reserve_bytes = _reserve_bytes(options, join, recorder)
     with (
@@ -211,25 +208,13 @@ def _run(
             result.discard_checkpoints()
             if kept is not None:
                 _keep(kept, options, Result(result), graph, given)
-        stats = result.stats | {
-            "peak_rss_bytes": _native.peak_rss_bytes(),
-            "output": options.output if written is None else written.name,
-            "documents": None if written is None else written.figures(),
-            "kept": None if kept is None else redacted_word(kept),
-            "where": where.figures,
-            "join": None if tally is None else asdict(tally),
-            "report": options.report,
-        }
+        stats = _figures(options, result, where, kept, written, tally)
         warnings = [] if join is None or tally is None else tally.sentences(join.name)
         warnings += [] if written is None else written.warnings()
         for sentence in warnings:
             progress.warn(sentence)
         if stats["forecast"] is not None and not small:
-            # The graph keeps an index that the run built.
-            disk = stats["scratch_bytes"] + graph.bytes_on_disk - before
-            if stats["store_figures"] is not None:
-                disk += stats["store_figures"]["disk_bytes"]
-            progress.say(measured_and_forecast(stats["forecast"], stats["peak_rss_bytes"], disk))
+            progress.say(_measured(stats, graph.bytes_on_disk - before))
         if recorder is not None and isinstance(result, _native.Result):
             progress.update(f"write {redacted_word(options.report)}", 0, 0, 0.0)
             _report(options, Result(result), stats, graph, around, recorder)
@@ -239,6 +224,15 @@ def _run(
         _show_top(result, options.top)
     if options.json:
         shared.print_json(stats)
+
+
+def _refuse_part(options: argparse.Namespace) -> None:
+    """Refuse a part of a graph in a run with checkpoints."""
+    if options.where or options.where_edges:
+        raise UsageError(
+            "a run on a part of a graph has no checkpoints, because the part is temporary; make "
+            "the part a graph with 'brimful derive'"
+        )
 
 
 def _checked_columns(
@@ -269,6 +263,39 @@ def _write(
     from brimful.tables.joining import write_joined
 
     return None, write_joined(result, options.output, join, given, overwrite=options.overwrite)
+
+
+def _figures(
+    options: argparse.Namespace,
+    result: _native.Result | _native.Rows,
+    where: Where,
+    kept: str | None,
+    written: Written | None,
+    tally: JoinTally | None,
+) -> dict[str, Any]:
+    """Return the figures of a run and of its outputs."""
+    from brimful import _native
+
+    return result.stats | {
+        "peak_rss_bytes": _native.peak_rss_bytes(),
+        "output": options.output if written is None else written.name,
+        "documents": None if written is None else written.figures(),
+        "kept": None if kept is None else redacted_word(kept),
+        "where": where.figures,
+        "join": None if tally is None else asdict(tally),
+        "report": options.report,
+    }
+
+
+def _measured(stats: dict[str, Any], index_bytes: int) -> str:
+    """Return the sentence that compares a run with its forecast.
+
+    `index_bytes` are those of an index that the run built, and that the graph keeps.
+    """
+    disk = stats["scratch_bytes"] + index_bytes
+    if stats["store_figures"] is not None:
+        disk += stats["store_figures"]["disk_bytes"]
+    return measured_and_forecast(stats["forecast"], stats["peak_rss_bytes"], disk)
 
 
 def _reserve_bytes(
