@@ -25,7 +25,7 @@ from brimful.resources import Resources
 from brimful.tables.columns import EDGES, VERTICES, footer_bytes, schema_of, write_columns
 from brimful.tables.connection import JOIN_RESERVE_BYTES, MIN_JOIN_BYTES
 from brimful.tables.derived_edges import between, contracted, kept_edges, write_staged
-from brimful.tables.derived_vertices import id_batches, kept_vertices
+from brimful.tables.derived_vertices import Vertices, id_batches, kept_vertices
 from brimful.tables.edge_columns import edge_columns, staged_edges
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, EdgeTable, PickedColumns, table_of
 
@@ -119,22 +119,29 @@ def derive(
         chosen: Any = {**options, "undirected": undirected}
         with table:
             figures = import_table(table, place, chosen, given)
-        made = _native.Graph.open(place)
         if columns:
-            with _native.NewTable(made, EDGES) as new:
+            with _native.NewTable(_native.Graph.open(place), EDGES) as new:
                 os.rename(staged, new.path)
                 new.publish(footer_bytes(new.path))
-        names = schema_of(graph).names
-        if names and wanted.contract is None:
-            with _native.NewTable(made, VERTICES) as new:
-                schema = schema_of(graph)
-                rows = (batch.select(names) for batch in vertices(names))
-                write_columns(new, schema, rows, made.vertices)
-                new.publish(footer_bytes(new.path))
+        if wanted.contract is None:
+            _add_vertex_columns(_native.Graph.open(place), graph, vertices)
         figures["bytes_on_disk"] = _native.Graph.open(place).bytes_on_disk
     figures["peak_rss_bytes"] = _native.peak_rss_bytes()
     figures["vertex_columns"] = None
     return figures
+
+
+def _add_vertex_columns(made: _native.Graph, graph: _native.Graph, vertices: Vertices) -> None:
+    """Add the columns of the vertices of `graph` that were kept, if it has any."""
+    from brimful import _native
+
+    schema = schema_of(graph)
+    if not schema.names:
+        return
+    with _native.NewTable(made, VERTICES) as new:
+        rows = (batch.select(schema.names) for batch in vertices(schema.names))
+        write_columns(new, schema, rows, made.vertices)
+        new.publish(footer_bytes(new.path))
 
 
 def derive_options(**options: Any) -> ImportOptions:
