@@ -83,14 +83,8 @@ def import_paths(
     for path in paths:
         check_input_file(path)
     remote = any(is_remote(path) for path in paths)
-    if remote and format_name in ("graphalytics", "webgraph"):
-        raise UsageError(
-            f"{format_name} needs several files in one folder; copy them to this machine first"
-        )
-    if "-" in paths and format_name in ("graphalytics", "webgraph"):
-        raise UsageError(
-            f"{format_name} needs several files in one folder, not standard input; name one of them"
-        )
+    if format_name in ("graphalytics", "webgraph"):
+        _check_folder(paths, format_name)
     if format_name in TABLE_FORMATS:
         with _decoding(paths, cluster, options, resources) as decoding:
             return _import_tables(
@@ -130,6 +124,22 @@ def import_paths(
     for kind in all_left_out(figures):
         kind["input"] = feed.renamed(kind["input"])
     return figures
+
+
+def _check_folder(paths: Sequence[str], format_name: str) -> None:
+    """Refuse inputs without a folder on this machine, which has further files of the format.
+
+    Raises:
+        UsageError: An input is remote, or standard input.
+    """
+    if any(is_remote(path) for path in paths):
+        raise UsageError(
+            f"{format_name} needs several files in one folder; copy them to this machine first"
+        )
+    if "-" in paths:
+        raise UsageError(
+            f"{format_name} needs several files in one folder, not standard input; name one of them"
+        )
 
 
 def _check_divided(paths: Sequence[str], format_name: str) -> None:
