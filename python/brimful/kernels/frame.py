@@ -244,27 +244,11 @@ def compile_kernel(
     import numpy as np
 
     nb: Any = import_module("numba")
-    pointer_type = import_module("numba.core.cgutils").voidptr_t
-
-    @nb.extending.intrinsic  # type: ignore[untyped-decorator]
-    def address(context: Any, number: Any) -> Any:
-        def to_pointer(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
-            return builder.inttoptr(arguments[0], pointer_type)
-
-        return nb.types.voidptr(number), to_pointer
-
-    @nb.extending.intrinsic  # type: ignore[untyped-decorator]
-    def plain(context: Any, value: Any) -> Any:
-        number = value.type if isinstance(value, nb.types.Optional) else value
-
-        def to_number(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return target.cast(builder, arguments[0], signature.args[0], number)
-
-        return number(value), to_number
 
     def record(fields: str) -> Any:
         return np.dtype([tuple(field.split(":")) for field in fields.split()], align=True)
 
+    address, plain = _intrinsics(nb)
     # Numba counts references to arrays that functions pass on, unless they are one function.
     inlined = nb.njit(forceinline=True)
     names = {
@@ -297,3 +281,26 @@ def compile_kernel(
         if isinstance(one, FunctionType) and one.__code__.co_filename == _FILE and name != "kernel":
             names[name] = inlined(one)
     return Compiled(names["kernel"], nb.types.CPointer(nb.from_dtype(record(CONTEXT))))
+
+
+def _intrinsics(nb: Any) -> tuple[Any, Any]:
+    """Return `address(number)`, a pointer, and `plain(value)`, a value that is not optional."""
+    pointer_type = import_module("numba.core.cgutils").voidptr_t
+
+    @nb.extending.intrinsic  # type: ignore[untyped-decorator]
+    def address(context: Any, number: Any) -> Any:
+        def to_pointer(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], pointer_type)
+
+        return nb.types.voidptr(number), to_pointer
+
+    @nb.extending.intrinsic  # type: ignore[untyped-decorator]
+    def plain(context: Any, value: Any) -> Any:
+        number = value.type if isinstance(value, nb.types.Optional) else value
+
+        def to_number(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return target.cast(builder, arguments[0], signature.args[0], number)
+
+        return number(value), to_number
+
+    return address, plain
