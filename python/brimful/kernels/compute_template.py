@@ -180,38 +180,6 @@ def body_of(typed: ComputeTypes, numbers: Numbers) -> Body:
     check = _CHECK if computing.message_may_fail else ""
     begin = _BEGIN.format(check=check)
     later = _LATER.format(check=indent(check, "    ").strip())
-    shown = ["integers[0] + int64(vertex.external)"] * (not computing.is_full)
-    shown += ["degree"] * typed.has_degrees
-    store = ["record = states[at]"]
-    store += ['record["state"] = done[0]'] if value is None else stored(value, "done[0]")
-    if not computing.always_halts:
-        store.append(f'record["{HALTED}"] = done[3]')
-    helpers = _HELPERS.format(
-        first=", ".join(shown),
-        is_awake="False" if computing.always_halts else f'not states[at]["{HALTED}"]',
-        later="superstep + 1" + ", degree" * typed.has_degrees,
-        store="\n    ".join(store),
-        has_edges="degree > 0" if computing.is_full and typed.has_degrees else "True",
-        # With a master the engine adds senders, because it knows whether they have edges.
-        goes_on="not done[3]" if computing.has_steps else "sends or not done[3]",
-        made_value="value_type(value)" if value is None else f"Value({made_of(value)})",
-        load_value='state["state"]' if value is None else f"Value({loaded(value, 'state')})",
-    )
-    if message is None or sent is None:
-        nothing = bits(silence_of(computing.combiner, numbers.signal))
-        helpers += _NUMBERS.format(nothing=nothing)
-    else:
-        helpers += _MESSAGES.format(
-            none=", ".join(f"{NUMBA[field.kind]}(0)" for field in message.fields),
-            present=PRESENT,
-            words=signal_words,
-            load=loaded(sent, "message"),
-            store="\n    ".join(stored(sent, "message")),
-            made=made_of(message),
-            along=", ".join(
-                _ALONG[change].format(at) for at, change in enumerate(computing.changes)
-            ),
-        )
     # A contribution follows the flag that tells whether there is one.
     contribute = "\n".join(
         f"if given[{4 + 2 * at}]:\n    {call.format(f'given[{5 + 2 * at}]')}"
@@ -229,8 +197,49 @@ def body_of(typed: ComputeTypes, numbers: Numbers) -> Body:
     if message_kind is not None:
         names["signal_type"] = message_kind
     words = kind.itemsize // 8
+    helpers = _vertex_functions(typed) + _message_functions(typed, numbers, signal_words)
     return Body(
         *(begin, later, contribute, helpers, names, words, words > 1),
         all_act=False,
         signal_words=signal_words,
+    )
+
+
+def _vertex_functions(typed: ComputeTypes) -> str:
+    """Return the functions that handle a vertex."""
+    computing, value = typed.computing, typed.computing.value
+    shown = ["integers[0] + int64(vertex.external)"] * (not computing.is_full)
+    shown += ["degree"] * typed.has_degrees
+    store = ["record = states[at]"]
+    store += ['record["state"] = done[0]'] if value is None else stored(value, "done[0]")
+    if not computing.always_halts:
+        store.append(f'record["{HALTED}"] = done[3]')
+    return _HELPERS.format(
+        first=", ".join(shown),
+        is_awake="False" if computing.always_halts else f'not states[at]["{HALTED}"]',
+        later="superstep + 1" + ", degree" * typed.has_degrees,
+        store="\n    ".join(store),
+        has_edges="degree > 0" if computing.is_full and typed.has_degrees else "True",
+        # With a master the engine adds senders, because it knows whether they have edges.
+        goes_on="not done[3]" if computing.has_steps else "sends or not done[3]",
+        made_value="value_type(value)" if value is None else f"Value({made_of(value)})",
+        load_value='state["state"]' if value is None else f"Value({loaded(value, 'state')})",
+    )
+
+
+def _message_functions(typed: ComputeTypes, numbers: Numbers, signal_words: int) -> str:
+    """Return the functions that read and send messages."""
+    computing = typed.computing
+    message, sent = computing.message, computing.sent
+    if message is None or sent is None:
+        nothing = bits(silence_of(computing.combiner, numbers.signal))
+        return _NUMBERS.format(nothing=nothing)
+    return _MESSAGES.format(
+        none=", ".join(f"{NUMBA[field.kind]}(0)" for field in message.fields),
+        present=PRESENT,
+        words=signal_words,
+        load=loaded(sent, "message"),
+        store="\n    ".join(stored(sent, "message")),
+        made=made_of(message),
+        along=", ".join(_ALONG[change].format(at) for at, change in enumerate(computing.changes)),
     )
