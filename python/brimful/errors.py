@@ -208,7 +208,7 @@ class ProgramError(BrimfulError):
     state: Any = None
     superstep: int | None = None
 
-    #: What a failed call of compiled code received, until `brimful.kernels.replay` has read it.
+    #: The arguments of a failed call of compiled code, until `brimful.kernels.replay` reads them.
     received: tuple[Any, ...] | None = None
 
     #: The purpose of a failed call of compiled code, as the native side names it.

@@ -295,7 +295,7 @@ def interpreted(
         states,
         why,
         has_items=has_items and start is None,
-        # It only signals in the first superstep of Pregel, and only collects in the last one.
+        # A program only signals in the first superstep of Pregel, and only collects in the last.
         has_one_more=has_items and isinstance(program, Program),
         trace=trace.to_arrow if followed else None,
         record=work.record,

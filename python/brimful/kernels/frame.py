@@ -109,7 +109,7 @@ _FILE = "<kernel>"
 class Body(NamedTuple):
     """The parts of a kernel that depend on the kind of its program."""
 
-    #: What happens to a vertex at first, and later.
+    #: Statements about a vertex: in its first call, and in later ones.
     begin: str
     later: str
     #: Statements that add `given` to aggregators.

@@ -39,7 +39,7 @@ class PregelSteps:
                 f"worker_context must return a WorkerContext, not {shortened(context)}"
             )
         self.aggregated = Aggregated(aggregators, is_divided=part.is_divided)
-        #: What vertices see.
+        #: The objects that vertices share.
         self.shared = Shared(self.aggregated, bool(program.mutates), context)
         if context is not None:
             context._values = self.aggregated
