@@ -24,14 +24,11 @@ from brimful.optional import require
 from brimful.options.described import described
 from brimful.packages import numpy, pandas, polars, pyarrow
 from brimful.shown import Shown
-from brimful.wording import counted, escape_controls, html_text
+from brimful.wording import SHOWN_HTML_ROWS, SHOWN_ROWS, counted, escape_controls, html_text
 
 V = TypeVar("V")
 D = TypeVar("D")
 
-#: Rows that `repr` shows, and a notebook.
-_SHOWN_ROWS = 5
-_SHOWN_HTML_ROWS = 10
 #: Longer values are shortened when rows are shown.
 _SHOWN_CHARACTERS = 60
 
@@ -252,10 +249,10 @@ class PerVertex(Shown, ABC, Generic[V]):
 
     def _shown_rows(self) -> str:
         rows = [("vertex", self.column)]
-        rows += [(_short(vertex), _short(value)) for vertex, value in self._first(_SHOWN_ROWS)]
+        rows += [(_cell(vertex), _cell(value)) for vertex, value in self._first(SHOWN_ROWS)]
         width = max(len(vertex) for vertex, _ in rows)
         lines = [f"  {vertex:>{width}}  {value}" for vertex, value in rows]
-        more = ["  ..."] if len(self) > _SHOWN_ROWS else []
+        more = ["  ..."] if len(self) > SHOWN_ROWS else []
         return "\n".join([f"<{self._headline()}>", *lines, *more])
 
     def _repr_html_(self) -> str:
@@ -270,10 +267,10 @@ class PerVertex(Shown, ABC, Generic[V]):
 
     def _html_rows(self) -> str:
         rows = "".join(
-            f"<tr><td>{html_text(_short(vertex))}</td><td>{html_text(_short(value))}</td></tr>"
-            for vertex, value in self._first(_SHOWN_HTML_ROWS)
+            f"<tr><td>{html_text(_cell(vertex))}</td><td>{html_text(_cell(value))}</td></tr>"
+            for vertex, value in self._first(SHOWN_HTML_ROWS)
         )
-        more = f"<p>{counted(len(self), 'row')}</p>" if len(self) > _SHOWN_HTML_ROWS else ""
+        more = f"<p>{counted(len(self), 'row')}</p>" if len(self) > SHOWN_HTML_ROWS else ""
         return (
             f"<p>{html_text(self._headline())}</p><table><thead><tr><th>vertex</th>"
             f"<th>{html_text(self.column)}</th></tr></thead><tbody>{rows}</tbody></table>{more}"
@@ -306,6 +303,7 @@ class _Values(ValuesView[V]):
         return any(other is value or other == value for other in self)
 
 
-def _short(value: object) -> str:
+def _cell(value: object) -> str:
+    """Return the text of an id or a value in a row that is shown."""
     text = escape_controls(value) if isinstance(value, str) else repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."

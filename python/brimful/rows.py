@@ -17,15 +17,19 @@ from brimful.optional import require
 from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
 from brimful.packages import _native, numpy, pandas, polars, pyarrow
-from brimful.wording import counted, escape_controls, html_text, shortened, unknown
+from brimful.wording import (
+    SHOWN_HTML_ROWS,
+    SHOWN_ROWS,
+    counted,
+    escape_controls,
+    html_text,
+    shortened,
+    unknown,
+)
 
 if TYPE_CHECKING:
     from brimful.resources import Resources
     from brimful.tables.edge_table import EdgeTable
-
-#: Rows that `repr` shows, and a notebook.
-_SHOWN_ROWS = 5
-_SHOWN_HTML_ROWS = 10
 
 
 class Rows:
@@ -213,9 +217,9 @@ class Rows:
 
     def __repr__(self) -> str:
         """Return the shape and the first rows."""
-        rows = [tuple(self.columns), *islice(self, _SHOWN_ROWS)]
+        rows = [tuple(self.columns), *islice(self, SHOWN_ROWS)]
         lines = ["  " + "  ".join(escape_controls(str(one)) for one in row) for row in rows]
-        more = ["  ..."] if len(self) > _SHOWN_ROWS else []
+        more = ["  ..."] if len(self) > SHOWN_ROWS else []
         return "\n".join([f"<{self._headline()}>", *lines, *more])
 
     def _repr_html_(self) -> str:
@@ -223,7 +227,7 @@ class Rows:
         head = "".join(f"<th>{html_text(name)}</th>" for name in self.columns)
         rows = "".join(
             "<tr>" + "".join(f"<td>{html_text(str(value))}</td>" for value in row) + "</tr>"
-            for row in islice(self, _SHOWN_HTML_ROWS)
+            for row in islice(self, SHOWN_HTML_ROWS)
         )
         return (
             f"<p>{html_text(self._headline())}</p><table><thead><tr>{head}</tr></thead>"

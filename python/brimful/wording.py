@@ -8,6 +8,9 @@ from collections.abc import Iterable, Sequence
 
 #: Characters of a wrong value that a sentence shows.
 _SHOWN_CHARACTERS = 60
+#: Rows that `repr` shows, and a notebook.
+SHOWN_ROWS = 5
+SHOWN_HTML_ROWS = 10
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
