@@ -153,11 +153,11 @@ class Box(Collection[_native.RecordBox]):
         return self._array(self.native.fetch_range(start, count))
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
-    def fetch_batch(self, ids_: numpy.typing.ArrayLike) -> numpy.typing.NDArray[Any]:
+    def fetch_batch(self, ids: numpy.typing.ArrayLike) -> numpy.typing.NDArray[Any]:
         """Return the records with these ids, in their order.
 
         Returns:
-            A new, writable array[len(ids_)].
+            A new, writable array[len(ids)].
 
         >>> import brimful as bf, tempfile
         >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
@@ -165,7 +165,7 @@ class Box(Collection[_native.RecordBox]):
         ...     box.fetch_batch([2, 0, 2]).tolist()
         [3, 1, 3]
         """
-        return self._array(self.native.fetch_batch(record_ids(ids_, len(self))))
+        return self._array(self.native.fetch_batch(record_ids(ids, len(self))))
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
     def store(self, id: int, record: Any) -> None:
@@ -200,7 +200,7 @@ class Box(Collection[_native.RecordBox]):
         self.native.store_range(whole(start, "an id"), self._bytes(records))
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
-    def store_batch(self, ids_: numpy.typing.ArrayLike, records: numpy.typing.ArrayLike) -> None:
+    def store_batch(self, ids: numpy.typing.ArrayLike, records: numpy.typing.ArrayLike) -> None:
         """Replace the records with these ids; of an id that occurs twice the last record stays.
 
         Args:
@@ -216,7 +216,7 @@ class Box(Collection[_native.RecordBox]):
         ...     box[:].tolist()
         [10, 2, 30]
         """
-        checked_ids = record_ids(ids_, len(self))
+        checked_ids = record_ids(ids, len(self))
         self.native.store_batch(checked_ids, self._bytes(records, count=len(checked_ids)))
 
     @described(COLLECTION, "closed", "corrupt", "io")

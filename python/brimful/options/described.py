@@ -43,7 +43,6 @@ COLLECTION = {
     "available memory.",
     "id": "Id of a record; negative ids count from the end.",
     "ids": "Ids of records.",
-    "ids_": "Ids of records.",
     "start": "The first id.",
     "count": "Number of records.",
     "record": "The record.",
