@@ -179,7 +179,7 @@ def test_a_store_that_is_not_there(tmp_path: Path) -> None:
 def test_a_store_that_breaks_off_is_no_end(tmp_path: Path) -> None:
     """A stream that fails half way ends the import, whatever was read before."""
     from brimful.errors import StoreIoError
-    from brimful.io import remote
+    from brimful.io import feed, remote
     from brimful.io.ingest import import_paths
     from brimful.options.imports import import_options
     from brimful.resources import Resources
@@ -194,7 +194,7 @@ def test_a_store_that_breaks_off_is_no_end(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote, "check", lambda url: None)
         patch.setattr("brimful.io.inputs.check", lambda url: None)
-        patch.setattr(remote, "open_stream", lambda url, stopped: Broken(lines(EDGES)))
+        patch.setattr(feed, "open_stream", lambda url, stopped: Broken(lines(EDGES)))
         with pytest.raises(StoreIoError, match="connection reset"):
             import_paths(
                 ["s3://graphs/a.txt"], str(tmp_path / "g.brimful"), import_options(), Resources()
