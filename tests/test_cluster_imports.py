@@ -14,7 +14,7 @@ import pytest
 from ray.cluster_utils import Cluster
 
 import brimful as bf
-from brimful.cluster import keeping
+from brimful.cluster import importing, keeping, sorting
 from clusters import kill, meanwhile, no_worker_stays, processes, three_nodes
 from command import DONE, USAGE, brimful
 from edge_files import IMPORTS, broken_files, edges, imported, lines, text_files
@@ -173,3 +173,23 @@ def test_the_command_line_imports_on_a_local_cluster(tmp_path: Path) -> None:
     assert one == two
     assert there.figures["cluster"]["files_at_once"] == 2
     assert there.figures["cluster"]["bytes_received"] > 0
+
+
+def test_tasks_have_a_budget_that_is_chosen_once(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Items of a task depend on it, and memory is not free to the same extent at a repetition.
+    shares = list[Any]()
+
+    class Recorded(keeping.Tasks):
+        def __init__(self, work: Any, inputs: Any, *others: Any) -> None:
+            shares.extend(one[-1] for one in inputs)
+            super().__init__(work, inputs, *others)
+
+    for module in (importing, keeping, sorting):
+        monkeypatch.setattr(module, "Tasks", Recorded)
+    (tmp_path / "wide.txt").write_text(lines([(10**12 + s, t) for s, t in edges(1, 2000)]))
+    paths = [tmp_path / "wide.txt"]
+    imported(paths, tmp_path / "g.brimful", {}, {"cluster": "auto", "workers": 1})
+    assert len(shares) >= 5 and len(set(shares)) == 1
+    assert shares[0].budget == shares[0].budget_bytes() > 1 << 20

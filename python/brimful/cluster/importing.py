@@ -21,7 +21,7 @@ from brimful.errors import BrimfulError
 from brimful.io.feed import Feed
 from brimful.io.redaction import redacted_word
 from brimful.io.remote import is_remote
-from brimful.memory import budget_beside_ray
+from brimful.memory import budget_beside_ray, budget_bytes
 from brimful.tables.parquet import open_parquet
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ class Reading:
         # A task uses one core.
         usual = place.workers * (1 if address.startswith("local:") else place.cores)
         self._at_once = self._cluster["workers"] or usual
-        self.share = Share(self._budget, -(-self._at_once // place.nodes) + 1, __version__)
+        parts = -(-self._at_once // place.nodes) + 1
+        self.share = Share(budget_bytes(self._budget, parts), __version__)
         #: The tasks that sort the edges once they are read.
         self.sorters = Sorting(self.share, self._at_once)
         return self
@@ -116,7 +117,7 @@ class Reading:
 
     def limits(self) -> dict[str, Any]:
         """Return the limits of the importing process, which may share its machine with tasks."""
-        return budget_beside_ray(self.share.budget_bytes())
+        return budget_beside_ray(self.share.budget)
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the tasks."""

@@ -18,7 +18,6 @@ from typing import Any
 from brimful.cluster.driver import MAX_RESTARTS
 from brimful.cluster.exchange import first_line, lost, with_place
 from brimful.errors import StoreIoError, UsageError
-from brimful.memory import budget_bytes
 
 #: The most messages that wait between the native module and Ray.
 _QUEUED = 2
@@ -26,14 +25,17 @@ _QUEUED = 2
 
 @dataclass(frozen=True)
 class Share:
-    """The budget of a task: bytes, or one of `parts` equal parts of its machine's usual budget."""
+    """The budget of a task in bytes, and the version of brimful that chose it.
 
-    budget: int | None
-    parts: int
+    The importing process chooses it once: items of a task, such as generations of ids, depend on
+    the budget, and a task that is repeated later or elsewhere must yield the same items.
+    """
+
+    budget: int
     version: str
 
     def budget_bytes(self) -> int:
-        """Return the budget on this machine, in bytes.
+        """Return the budget, in bytes.
 
         Raises:
             UsageError: Another version of brimful is installed here.
@@ -45,7 +47,7 @@ class Share:
                 f"brimful {__version__} is installed on {os.uname().nodename}, and {self.version} "
                 "where the import runs; install the same version on all nodes"
             )
-        return budget_bytes(self.budget, self.parts)
+        return self.budget
 
 
 class Tasks:
