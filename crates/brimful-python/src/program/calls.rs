@@ -103,9 +103,7 @@ pub(super) struct Program {
     methods: Methods,
     /// The vertex that signals along its edges, one after another.
     signalling: Mutex<Option<(u64, Py<Seen>)>>,
-    /// Watches calls of `collect`, and those of `combine`.
     purity: Purity,
-    combining: Purity,
     /// Steps in one of several processes that make the run together.
     steps: Option<Arc<Steps>>,
 }
@@ -156,7 +154,6 @@ impl Program {
             methods,
             signalling: Mutex::new(None),
             purity: Purity::new(py)?,
-            combining: Purity::new(py)?,
             steps: settings.sharing.as_ref().map(|sharing| Arc::clone(&sharing.steps)),
         })
     }
@@ -319,7 +316,7 @@ impl VertexProgram for Program {
         *waiting = Python::attach(|py| {
             let combine = self.methods.combine.bind(py);
             self.values.combined(py, (waiting, &signal), |old, new| {
-                let watched = self.combining.watch_signals([&old, &new]);
+                let watched = self.purity.watch_signals([&old, &new]);
                 let both = combine.call1((&old, &new))?;
                 watched.map_or(Ok(()), |watched| watched.check())?;
                 // A message of Pregel may be None.

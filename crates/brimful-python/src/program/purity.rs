@@ -17,7 +17,9 @@ const SAMPLED: u64 = 61;
 /// Chooses the calls to watch, and copies their objects.
 pub(super) struct Purity {
     deepcopy: Py<PyAny>,
-    calls: AtomicU64,
+    /// Calls of `collect`, and of `combine`.
+    collects: AtomicU64,
+    combines: AtomicU64,
 }
 
 /// An object that a call receives: its name, itself, and a copy from before the call.
@@ -32,7 +34,7 @@ pub(super) struct Watched<'py> {
 impl Purity {
     pub(super) fn new(py: Python<'_>) -> PyResult<Self> {
         let deepcopy = py.import("copy")?.getattr("deepcopy")?.unbind();
-        Ok(Self { deepcopy, calls: AtomicU64::new(0) })
+        Ok(Self { deepcopy, collects: AtomicU64::new(0), combines: AtomicU64::new(0) })
     }
 
     /// Copies the objects of a call of `collect`; `None` if it is not watched.
@@ -42,7 +44,12 @@ impl Purity {
         signals: &Bound<'py, PyList>,
     ) -> Option<Watched<'py>> {
         let signals = signals.iter().map(|signal| ("a signal", signal));
-        self.watch_all("collect", std::iter::once(("the state", state.clone())).chain(signals))
+        let call = self.collects.fetch_add(1, Ordering::Relaxed);
+        self.watch_all(
+            "collect",
+            call,
+            std::iter::once(("the state", state.clone())).chain(signals),
+        )
     }
 
     /// Copies the signals of a call of `combine`; `None` if it is not watched.
@@ -50,15 +57,16 @@ impl Purity {
         &self,
         signals: [&Bound<'py, PyAny>; 2],
     ) -> Option<Watched<'py>> {
-        self.watch_all("combine", signals.into_iter().map(|one| ("a signal", one.clone())))
+        let call = self.combines.fetch_add(1, Ordering::Relaxed);
+        self.watch_all("combine", call, signals.into_iter().map(|one| ("a signal", one.clone())))
     }
 
     fn watch_all<'py>(
         &self,
         method: &'static str,
+        call: u64,
         objects: impl Iterator<Item = (&'static str, Bound<'py, PyAny>)>,
     ) -> Option<Watched<'py>> {
-        let call = self.calls.fetch_add(1, Ordering::Relaxed);
         if call >= FIRST && !call.is_multiple_of(SAMPLED) {
             return None;
         }

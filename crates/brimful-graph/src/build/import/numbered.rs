@@ -26,7 +26,7 @@ const MAX_IDS: usize = 1 << 22;
 /// The memory of an id of a generation in this process, in bytes: its message and its internal id.
 const ID_BYTES: u64 = 8 + 2 + 8;
 
-/// The ids of all generations: pairs of an order key, and a generation with a mark (see [`occurrence`]).
+/// The ids of all generations: pairs of an order key and an [`occurrence`].
 struct Marked<'j> {
     pairs: Sorter<'j, Pair>,
     /// The number of ids of each generation.
