@@ -17,7 +17,8 @@ import brimful as bf
 
 #: A mark in the environment of all processes that these tests start.
 MARK = f"BRIMFUL_TESTS={os.getpid()}"
-os.environ.update([MARK.split("=")])
+# Ray would replace the function `print` of the process that connects.
+os.environ.update([MARK.split("="), ("RAY_TQDM_PATCH_PRINT", "0")])
 
 
 def one_node() -> Iterator[None]:

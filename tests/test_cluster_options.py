@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import signal
 import socket
 import subprocess
@@ -11,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import ray
 from ray.cluster_utils import Cluster
+from ray.experimental import tqdm_ray
 
 import brimful as bf
 from brimful.cluster import driver
@@ -111,6 +114,19 @@ def test_an_address_where_no_cluster_is_is_refused_at_once(
     monkeypatch.setattr(driver.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(bf.MissingPackageError, match=r"pip install 'ray\[client\]'"):
         driver._require_client(f"ray://{address}")
+
+
+def test_a_connection_leaves_print_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = builtins.print
+    monkeypatch.setattr(builtins, "print", known)
+    monkeypatch.delenv("RAY_TQDM_PATCH_PRINT")
+    monkeypatch.setattr(tqdm_ray, "_manager", None)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    # Ray does this when a process of a cluster prints.
+    monkeypatch.setattr(ray, "init", lambda **_: tqdm_ray.instance())
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    with driver.connected("local:2"):
+        assert builtins.print is known
 
 
 @pytest.mark.nightly

@@ -367,6 +367,9 @@ def connected(address: str) -> Iterator[None]:
     """
     ray = imported_ray()
     is_own = not ray.is_initialized()
+    if is_own:
+        # Ray would replace the function `print` of this process, which programs compile.
+        os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")
     if is_own and address.startswith("local:"):
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
