@@ -316,7 +316,7 @@ def test_mistakes_are_named() -> None:
     with graph_of([1], [2]) as graph:
         for program, message in (
             (Unsaid(), "set mutates = True"),
-            (OfOtherType(), 'an id of type int64, and "one" is of another'),
+            (OfOtherType(), 'ids of this graph have the type int64, and "one" has another'),
             (Failing(), "post_superstep failed at superstep 0: ValueError: no more"),
             (Switching(), "Switching has no method 'missing'"),
             (Combining(), "Combining does not define combine"),

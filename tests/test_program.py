@@ -256,8 +256,11 @@ def test_scores_decide_who_signals(tmp_path: Path, store: str, mode: Any) -> Non
         deaf = type("Deaf", (Scored,), {"collect_score": lambda self, vertex, signals: -1.0})
         assert set(bf.run(graph, deaf(), mode=mode).values()) == {1.0 - 0.85}
         lost = type("Lost", (Scored,), {"collect_score": lambda self, vertex, signals: math.nan})
-        with pytest.raises(bf.ProgramError, match="a score must be a number"):
+        with pytest.raises(bf.ProgramError, match="collect_score returned NaN, not a number"):
             bf.run(graph, lost(), mode=mode)
+        named = type("Named", (Scored,), {"signal_score": lambda self, vertex: "high"})
+        with pytest.raises(bf.ProgramError, match="signal_score returned 'high', not a number"):
+            bf.run(graph, named(), mode=mode)
         with pytest.raises(bf.UsageError, match="signal_threshold must be a number, not 'a'"):
             bf.run(graph, type("Wrong", (Scored,), {"signal_threshold": "a"})(), mode=mode)
 

@@ -57,6 +57,10 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(bf.UsageError, match="by ranges"):
         bf.run(graph, Hops(), store=url, keep=True, partitioner="hash")
     with bf.VertexStore.create(url, graph) as store:
+        with pytest.raises(bf.UsageError, match='type int64, and "one" has another'):
+            store.add_vertex("one")
+        with pytest.raises(bf.UsageError, match=f"did you mean '{url}'"):
+            bf.VertexStore.open(url.removeprefix("file:"))
         with pytest.raises(bf.UsageError, match="there is a store"):
             bf.VertexStore.create(url, graph)
         with pytest.raises(bf.UsageError, match="start must be initial or kept, not again"):

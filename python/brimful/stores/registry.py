@@ -6,6 +6,7 @@ Invariant: a plug-in is imported only when a URL names its scheme.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from importlib import metadata
@@ -75,9 +76,10 @@ def check_url(url: str) -> str:
     if scheme in _own() or scheme in _registered or _entry(scheme) is not None:
         return url
     names = {form.partition(":")[0] for form in forms()}
+    # The folder of a store, without its scheme.
+    hint = f"; did you mean 'file:{url}'?" if os.path.isdir(url) else did_you_mean(scheme, names)
     raise UsageError(
-        f'there is no store "{shortened(redacted_word(url))}"; use {either(forms())}'
-        + did_you_mean(scheme, names)
+        f'there is no store "{shortened(redacted_word(url))}"; use {either(forms())}{hint}'
     )
 
 

@@ -11,7 +11,7 @@ use brimful::execution::{
 };
 use brimful::vertices::cache::ScoreFunction;
 use brimful::vertices::{Edge, Edges, Loan};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -19,7 +19,7 @@ use super::Settings;
 use super::ids::Ids;
 use super::purity::Purity;
 use super::sharing::Steps;
-use super::value::{Value, Values, is_equal};
+use super::value::{Value, Values, is_equal, score_of};
 use crate::raised::Raised;
 use crate::vertex::Vertex;
 
@@ -289,15 +289,6 @@ impl Program {
     }
 }
 
-/// The score that a method returned.
-fn score_of(score: &Bound<'_, PyAny>) -> PyResult<f64> {
-    let score: f64 = score.extract()?;
-    if score.is_nan() {
-        return Err(PyValueError::new_err("a score must be a number, not NaN"));
-    }
-    Ok(score)
-}
-
 impl VertexProgram for Program {
     type Id = u64;
     type State = Value;
@@ -510,7 +501,7 @@ impl VertexProgram for Program {
             return Ok(f64::from(u8::from(vertex.signalled.as_ref() != Some(&vertex.state))));
         };
         self.at((*vertex.id(), Some(&vertex.state)), |py| {
-            score_of(&method.bind(py).call1((self.seen(py, vertex)?,))?)
+            score_of("signal_score", &method.bind(py).call1((self.seen(py, vertex)?,))?)
         })
     }
 
@@ -532,7 +523,8 @@ impl VertexProgram for Program {
                     edges: Vec::new(),
                     ids: None,
                 };
-                let score = method.bind(py).call1((seen,)).and_then(|score| score_of(&score));
+                let score = method.bind(py).call1((seen,));
+                let score = score.and_then(|score| score_of("cache_score", &score));
                 score.map_err(|error| {
                     Raised { vertex: id.unbind(), state: None, superstep: None, error }.into()
                 })
@@ -547,7 +539,8 @@ impl VertexProgram for Program {
             for signal in signals {
                 received.append(self.values.object(py, signal)?)?;
             }
-            let score = score_of(&method.bind(py).call1((self.seen(py, vertex)?, received))?)?;
+            let returned = method.bind(py).call1((self.seen(py, vertex)?, received))?;
+            let score = score_of("collect_score", &returned)?;
             if score <= self.collect_threshold {
                 // The signals are dropped.
                 signals.iter().try_for_each(|signal| self.values.take(py, signal).map(drop))?;

@@ -14,7 +14,6 @@ use brimful::graph::read::name_cursor::NameCursor;
 use brimful::graph::{Error as GraphError, Graph};
 use brimful::store::Resources;
 use brimful::vertices::Growth;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -130,10 +129,11 @@ impl Ids {
         };
         let Some(key) = self.key(id) else {
             return match creates {
-                true => Err(PyTypeError::new_err(format!(
-                    "a vertex of this graph has an id of type {}, and {id} is of another",
+                true => Err(Failure::from(Error::Usage(format!(
+                    "ids of this graph have the type {}, and {id} has another",
                     self.graph.id_type().name()
-                ))),
+                )))
+                .into()),
                 false => Err(Failure::from(missing).into()),
             };
         };

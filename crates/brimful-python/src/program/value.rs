@@ -15,6 +15,7 @@ use brimful::store::varint::{read_varint, write_varint};
 use brimful::vertices::Field;
 use brimful::vertices::field::take;
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyNone};
 
@@ -37,6 +38,18 @@ pub(super) enum Value {
     Live(Py<PyAny>),
     /// The number of a signal that is alive.
     Waiting(u64),
+}
+
+/// The score that a method returned.
+pub(super) fn score_of(method: &str, returned: &Bound<'_, PyAny>) -> PyResult<f64> {
+    match returned.extract::<f64>() {
+        Ok(score) if !score.is_nan() => Ok(score),
+        Ok(_) => Err(PyValueError::new_err(format!("{method} returned NaN, not a number"))),
+        Err(_) => {
+            let shown = returned.repr()?;
+            Err(PyTypeError::new_err(format!("{method} returned {shown}, not a number")))
+        }
+    }
 }
 
 impl Clone for Value {
