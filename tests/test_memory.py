@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,19 @@ def test_pagerank_within_its_limit(large: Path, tmp_path: Path, name: str | None
     figures = limited(limit, "run", "pagerank", large, *steps, *options)
     assert figures["supersteps"] == 3
     assert name is None or (tmp_path / name).stat().st_size > 1000
+
+
+def test_the_automatic_budget_leaves_out_memory_in_use() -> None:
+    program = (
+        "from brimful.memory import budget_bytes\n"
+        f"held = b'x' * {150 * MIB}\n"
+        "print(budget_bytes(None))"
+    )
+    with hard_limit(400 * MIB) as enter:
+        done = subprocess.run(
+            [sys.executable, "-c", program], preexec_fn=enter, capture_output=True, check=True
+        )
+    assert (400 - 200) * MIB * 7 // 8 < int(done.stdout) <= (400 - 150) * MIB * 7 // 8
 
 
 @pytest.mark.slow

@@ -1,25 +1,37 @@
 //! The operating system's figures about memory: limits, free memory, the use of this process.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes of `--budget auto`: three quarters of the memory that is available now, or of the cgroup
 /// limit (version 1 or 2) if that is lower.
+///
+/// It is at most seven eighths of the memory that is left under the limit, because most of the
+/// limit may be in use: by this process, which a budget need not cover, or by others.
 pub fn auto_budget_bytes() -> u64 {
-    cgroup_limit_bytes().map_or_else(available_bytes, |limit| limit.min(available_bytes())) / 4 * 3
+    let most = |(limit, folder): (u64, PathBuf)| {
+        let left = limit.saturating_sub(in_use_bytes(&folder));
+        (limit / 4 * 3).min(left / 8 * 7)
+    };
+    cgroup_limits().into_iter().map(most).fold(available_bytes() / 4 * 3, u64::min)
 }
 
 /// The hard memory limit of this process's cgroup, if it is below the machine's memory.
 ///
 /// The smallest limit among all ancestors applies, because it is the one that kills.
 pub fn cgroup_limit_bytes() -> Option<u64> {
-    let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
-    smallest_limit(&membership, Path::new("/sys/fs/cgroup"))
-        .filter(|&limit| limit < physical_bytes())
+    let smallest = cgroup_limits().into_iter().map(|(limit, _)| limit).min();
+    smallest.filter(|&limit| limit < physical_bytes())
 }
 
-fn smallest_limit(membership: &str, root: &Path) -> Option<u64> {
-    let mut smallest: Option<u64> = None;
+/// The memory limits of this process's cgroup and of its ancestors, each with its folder.
+fn cgroup_limits() -> Vec<(u64, PathBuf)> {
+    fs::read_to_string("/proc/self/cgroup")
+        .map_or_else(|_| Vec::new(), |groups| limits_of(&groups, Path::new("/sys/fs/cgroup")))
+}
+
+fn limits_of(membership: &str, root: &Path) -> Vec<(u64, PathBuf)> {
+    let mut limits = Vec::new();
     for line in membership.lines() {
         let mut parts = line.splitn(3, ':');
         let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next())
@@ -36,15 +48,32 @@ fn smallest_limit(membership: &str, root: &Path) -> Option<u64> {
         // Inside a container the path may name a folder that is not mounted; the root still
         // applies.
         let mut relative = Some(Path::new(path.trim_start_matches('/')));
-        while let Some(folder) = relative {
-            let limit = fs::read_to_string(base.join(folder).join(file)).ok();
+        while let Some(below) = relative {
+            let folder = base.join(below);
+            let limit = fs::read_to_string(folder.join(file)).ok();
             if let Some(bytes) = limit.and_then(|text| text.trim().parse::<u64>().ok()) {
-                smallest = Some(smallest.map_or(bytes, |known| known.min(bytes)));
+                limits.push((bytes, folder));
             }
-            relative = folder.parent();
+            relative = below.parent();
         }
     }
-    smallest
+    limits
+}
+
+/// The memory of a cgroup and its descendants that the kernel cannot take back from them; 0 if it
+/// reports none.
+fn in_use_bytes(folder: &Path) -> u64 {
+    let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    // Version 1 also has figures without the descendants, under the names of version 2.
+    let keys = match stat.contains("\ntotal_rss ") {
+        true => ["total_rss", "total_shmem"],
+        false => ["anon", "shmem"],
+    };
+    let figures = stat.lines().filter_map(|line| line.split_once(' '));
+    figures
+        .filter(|(key, _)| keys.contains(key))
+        .filter_map(|(_, bytes)| bytes.parse::<u64>().ok())
+        .sum()
 }
 
 /// Memory of the machine, in bytes.
@@ -189,22 +218,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_smallest_limit_on_the_way_to_the_root_counts() {
+    fn limits_on_the_way_to_the_root_are_found_with_the_memory_in_use() {
         let root = tempfile::tempdir().unwrap();
+        let found = |membership: &str| -> Vec<(u64, u64)> {
+            let limits = limits_of(membership, root.path());
+            limits.iter().map(|(limit, folder)| (*limit, in_use_bytes(folder))).collect()
+        };
         let v1 = root.path().join("memory/a/b");
         fs::create_dir_all(&v1).unwrap();
-        fs::write(root.path().join("memory/memory.limit_in_bytes"), "9223372036854771712\n")
-            .unwrap();
         fs::write(root.path().join("memory/a/memory.limit_in_bytes"), "1000\n").unwrap();
+        let stat = "cache 7\nrss 10\nshmem 20\ntotal_rss 100\ntotal_rss_huge 9\ntotal_shmem 200\n";
+        fs::write(root.path().join("memory/a/memory.stat"), stat).unwrap();
         fs::write(v1.join("memory.limit_in_bytes"), "5000\n").unwrap();
-        assert_eq!(smallest_limit("4:memory:/a/b\n3:cpu,cpuacct:/a\n", root.path()), Some(1000));
+        assert_eq!(found("4:memory:/a/b\n3:cpu,cpuacct:/a\n"), [(5000, 0), (1000, 300)]);
 
         let v2 = root.path().join("slice");
         fs::create_dir_all(&v2).unwrap();
         fs::write(v2.join("memory.max"), "max\n").unwrap();
-        assert_eq!(smallest_limit("0::/slice\n", root.path()), None);
+        assert_eq!(found("0::/slice\n"), []);
         fs::write(v2.join("memory.max"), "2000\n").unwrap();
-        assert_eq!(smallest_limit("0::/slice\n", root.path()), Some(2000));
+        fs::write(v2.join("memory.stat"), "anon 30\nfile 50\nshmem 7\n").unwrap();
+        assert_eq!(found("0::/slice\n"), [(2000, 37)]);
     }
 
     #[test]
