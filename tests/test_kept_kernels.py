@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import brimful as bf
-from brimful.kernels import frame
+from brimful.kernels import forked, frame
 from brimful.kernels.kept import Kept, KeptKernel
 from brimful.kernels.machine_code import MachineCode
 from brimful.kernels.numbers import Numbers
@@ -123,12 +124,14 @@ def test_globals_that_change_after_the_compilation_are_not_mixed_up(
     assert ran(4) == [-13, -13]
 
 
-#: A program that does not import Numba; its constant is that of the environment.
+#: A program that does not import Numba; its constant and its threads are those of the environment.
 PLAIN = """
-import json, os, sys
+import json, os, sys, threading
 import brimful as bf
 
 SHIFT = int(os.environ["SHIFT"])
+for _ in range(int(os.environ["THREADS"])):
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
 
 {least}        return {collected}
 
@@ -137,29 +140,45 @@ print(json.dumps(["numba" in sys.modules, sorted(found.values())[:3]]))
 """
 
 
-def test_kept_code_runs_without_numba(
+def test_no_process_holds_numba_but_one_with_threads_that_compiles(
     graph: bf.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
-    def ran(module: str, shift: int = 0, *, more: str = "") -> tuple[bool, list[int]]:
+    def ran(
+        module: str, shift: int = 0, *, more: str = "", threads: int = 0
+    ) -> tuple[bool, list[int], int]:
         collected = f"min(vertex.state, signals[0]){more}"
         (tmp_path / module).write_text(
             PLAIN.format(least=LEAST, collected=collected, graph=graph.path)
         )
         monkeypatch.setenv("SHIFT", str(shift))
+        monkeypatch.setenv("THREADS", str(threads))
         done = subprocess.run(
             [sys.executable, module], cwd=tmp_path, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
         has_numba, least = json.loads(done.stdout)
-        return has_numba, least
+        return has_numba, least, len(kernel_files())
 
-    assert ran("first.py") == (True, [-9, -9, -9])
-    assert ran("first.py") == (False, [-9, -9, -9])
-    assert ran("second.py") == (False, [-9, -9, -9])
-    assert ran("second.py", shift=5) == (True, [-4, -4, -4])
-    assert ran("second.py", more=" - 2") == (True, [-11, -11, -11])
+    assert ran("first.py", threads=1) == (True, [-9, -9, -9], 1)
+    assert ran("first.py", threads=1) == (False, [-9, -9, -9], 1)
+    assert ran("second.py") == (False, [-9, -9, -9], 1)
+    assert ran("second.py", shift=5) == (False, [-4, -4, -4], 2)
+    assert ran("second.py", more=" - 2") == (False, [-11, -11, -11], 3)
+
+
+def test_work_in_a_forked_process_may_fail_or_hang(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    forked.in_child(lambda: (tmp_path / "made").touch())
+    assert (tmp_path / "made").exists()
+    forked.in_child(lambda: 1 // 0)
+    monkeypatch.setattr(forked, "_MOST_SECONDS", 0.1)
+    forked.in_child(lambda: time.sleep(600))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert capfd.readouterr() == ("", "")
 
 
 def kernel_files() -> list[Path]:
@@ -168,7 +187,11 @@ def kernel_files() -> list[Path]:
 
 @pytest.fixture
 def compilations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the list to which each compilation adds; no code is kept at first."""
+    """Return the list to which each compilation adds; no code is kept at first.
+
+    A process that has imported Numba compiles in itself.
+    """
+    pytest.importorskip("numba")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     found: list[str] = []
     compile_kernel = frame.compile_kernel

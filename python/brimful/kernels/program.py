@@ -7,7 +7,6 @@ that this cannot promise is refused before the run, with the method, the line an
 
 from __future__ import annotations
 
-import contextlib
 import linecache
 import logging
 import os
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from brimful import _native
     from brimful.graph import Graph
     from brimful.kernels.arrays import ArrayKernel
+    from brimful.kernels.kept import Kept
     from brimful.kernels.machine_code import Compiled
 
 
@@ -305,15 +305,15 @@ def _check_signals(program: Program | Pregel, combiner: str, numbers: Numbers) -
 
 
 def _compiled(program: Program | Pregel, parts: Parts) -> tuple[Numbers, Any, int, int]:
-    """Compile a kernel, or find it on disk; return it with its types.
+    """Find a kernel on disk, or compile it; return it with its types.
 
     The last two numbers are the words of a state, and those of a message with fields.
 
     Raises:
         Unfit: Numba is not installed, or cannot compile a method.
     """
-    from brimful.kernels import machine_code
-    from brimful.kernels.kept import KeptKernel, kept
+    from brimful.kernels import forked
+    from brimful.kernels.kept import kept
 
     fields = None if parts.record is None else parts.record.fields
     steps = parts.computing is not None and parts.computing.has_steps
@@ -324,11 +324,40 @@ def _compiled(program: Program | Pregel, parts: Parts) -> tuple[Numbers, Any, in
         *(parts.combiner, parts.along, parts.is_weighted, _threshold(program), parts.types),
         *(fields, of_messages, parts.slots, steps, parts.change),
     )
+    if found := _found(place):
+        return found
+    if place is not None and "numba" not in sys.modules and forked.is_possible():
+        # Numba takes some 100 MiB, which a process that has imported it never gives back.
+        forked.in_child(lambda: _compiled_here(program, parts, place))
+        if found := _found(place):
+            return found
+    return _compiled_here(program, parts, place)
+
+
+def _found(place: Kept | None) -> tuple[Numbers, Any, int, int] | None:
+    """Return the kernel at a place on disk; None if there is none that can be linked."""
+    from brimful.kernels import machine_code
+
     known = None if place is None else place.found()
-    if known is not None:
-        # Code that cannot be linked is compiled again.
-        with contextlib.suppress(RuntimeError):
-            return known.numbers, machine_code.Loaded(known.code), *known.words
+    if known is None:
+        return None
+    try:
+        return known.numbers, machine_code.Loaded(known.code), *known.words
+    except RuntimeError:
+        return None
+
+
+def _compiled_here(
+    program: Program | Pregel, parts: Parts, place: Kept | None
+) -> tuple[Numbers, Any, int, int]:
+    """Compile a kernel in this process, and keep it on disk.
+
+    Raises:
+        Unfit: Numba is not installed, or cannot compile a method.
+    """
+    from brimful.kernels import machine_code
+    from brimful.kernels.kept import KeptKernel
+
     try:
         import numba  # noqa: F401
     except ImportError as error:
