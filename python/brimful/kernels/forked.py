@@ -28,12 +28,16 @@ def in_child(work: Callable[[], object]) -> None:
 
     If it fails, there is no file: the caller does the work itself, and meets the error there.
     """
+    # The child alone holds the other end, so that its end can be read.
+    ended, held = os.pipe()
     try:
         with warnings.catch_warnings():
             # Threads of libraries, such as those of NumPy, are idle.
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
     except OSError:
+        os.close(held)
+        os.close(ended)
         return
     if process == 0:
         try:
@@ -41,11 +45,12 @@ def in_child(work: Callable[[], object]) -> None:
         finally:
             # No error is shown twice, and the objects of the parent are not finalized here.
             os._exit(0)
+    os.close(held)
     try:
-        ended = os.pidfd_open(process)
         select.select([ended], [], [], _MOST_SECONDS)
-        os.close(ended)
     finally:
-        with contextlib.suppress(ProcessLookupError):
+        os.close(ended)
+        # Where SIGCHLD is ignored, the system does not keep an ended child.
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
+            os.waitpid(process, 0)
