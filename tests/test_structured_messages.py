@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
+from plans import with_nightly
 
 
 class Routes(bf.Pregel):
@@ -200,16 +201,17 @@ class Paths(bf.Pregel):
 
 PROGRAMS: list[tuple[bf.Pregel, bool]] = [
     (Routes(3), True),
-    (Routes(3), False),
     (Means(), False),
     (Extremes(), False),
-    (Losses(), True),
     (Spread(3), False),
-    (Wide(), False),
     (Shares(), False),
     (Paths(), True),
 ]
-IDS = [f"{type(program).__name__}-{weighted}" for program, weighted in PROGRAMS]
+OTHERS: list[tuple[bf.Pregel, bool]] = [(Routes(3), False), (Losses(), True), (Wide(), False)]
+
+
+def named(chosen: tuple[bf.Pregel, bool]) -> str:
+    return f"{type(chosen[0]).__name__}-{chosen[1]}"
 
 
 @pytest.fixture(scope="module")
@@ -231,10 +233,11 @@ def rows(found: Any) -> dict[int, Any]:
     }
 
 
-@pytest.mark.parametrize(("program", "weighted"), PROGRAMS, ids=IDS)
+@pytest.mark.parametrize("chosen", with_nightly(PROGRAMS, OTHERS), ids=named)
 def test_a_compiled_program_answers_as_an_interpreted_one(
-    graph: bf.Graph, program: bf.Pregel, weighted: bool, tmp_path: Path
+    graph: bf.Graph, chosen: tuple[bf.Pregel, bool], tmp_path: Path
 ) -> None:
+    program, weighted = chosen
     called = bf.run(graph, program, weighted=weighted, compile="never")
     assert called.stats["supersteps"] > 2
     for store in (None, "memory", "bytes", f"file:{tmp_path}/vertices"):
@@ -258,7 +261,9 @@ def test_results_have_the_same_bits_at_any_budget_and_number_of_threads(
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
-@pytest.mark.parametrize("program", [Routes(3), Means()], ids=lambda it: type(it).__name__)
+@pytest.mark.parametrize(
+    "program", with_nightly([Routes(3)], [Means()]), ids=lambda it: type(it).__name__
+)
 def test_a_run_goes_on_from_its_checkpoint(
     graph: bf.Graph,
     program: bf.Pregel,

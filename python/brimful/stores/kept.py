@@ -47,7 +47,7 @@ def check_outside(url: str) -> list[str]:
     folders: list[str] = _location(url)["url"].partition(":")[2].split(",")
     for folder in folders:
         refuse_in_graph(folder)
-        if _is_graph(folder):
+        if _opens_as_graph(folder):
             refuse_folder_in_graph(folder)
     return folders
 
@@ -79,7 +79,7 @@ def check_new(url: str) -> None:
             )
 
 
-def _is_graph(folder: str) -> bool:
+def _opens_as_graph(folder: str) -> bool:
     """Return whether a folder is a graph, and not a store, which has the same pointer."""
     from brimful import _native
 
