@@ -510,7 +510,8 @@ def test_a_wrong_password_and_a_wrong_database_are_named(
     [
         ("mongodb://127.0.0.1/graphs", "has the form mongodb://HOST/DATABASE/COLLECTION"),
         ("mongodb://127.0.0.1/a/b?retry_seconds=x", "retry_seconds must be a number"),
-        ("mongodb://127.0.0.1/a/b?noSuchOption=1", "not valid: Unknown option"),
+        ("mongodb://127.0.0.1/a/b?noSuchOption=1", 'has no option "noSuchOption"'),
+        ("mongodb://127.0.0.1/a/b$", "not valid: collection names must not contain"),
         ("orientdb://127.0.0.1/graphs", "has the form orientdb://"),
         ("orientdb://127.0.0.1/graphs/a;b", "has the form orientdb://"),
         ("orientdb://127.0.0.1/graphs/V?x=1", 'has no option "x"'),

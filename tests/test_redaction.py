@@ -26,6 +26,8 @@ QUICK = {"AWS_EC2_METADATA_DISABLED": "true", "AWS_MAX_ATTEMPTS": "1"}
             "https://h/x?X-Amz-Signature=abc&Expires=9",
             "https://h/x?X-Amz-Signature=***&Expires=***",
         ),
+        ("orientdb://u:p@h/d/C?password=a&b", "orientdb://***@h/d/C?password=***&***"),
+        ("mongodb://h/d/c?field=rank", None),
         ("orientdb://USER:PASSWORD@HOST:PORT/DATABASE/CLASS", None),
         ("abfs://folder@account.dfs.core.windows.net/x", None),
         ("gs://anonymous@bucket/x", None),
@@ -83,6 +85,35 @@ def test_no_secret_on_the_command_line_is_shown(tmp_path: Path) -> None:
         said += log.read_text() if log.exists() else ""
         for secret in (KEY, "SECRETSECRET", "SEC+RET", "TOKENTOKEN", "wJalr"):
             assert secret not in said, (secret, said)
+
+
+@pytest.mark.parametrize("scheme", ["mongodb", "orientdb"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "u:12345678/x@localhost:1/d/C?retry_seconds=0",
+        "u:[12345678@localhost:1/d/C?retry_seconds=0",
+        "u:12345678\N{ACCOUNT OF}@localhost:1/d/C?retry_seconds=0",
+        "u:12345678#x@localhost:1/d/C?retry_seconds=0",
+        "u:x@localhost:1/d/C?retry_seconds=0&12345678",
+    ],
+)
+def test_a_url_of_a_database_that_cannot_be_read_is_not_quoted(
+    scheme: str, rest: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("pymongo")
+    (tmp_path / "e.txt").write_text("1 2\n")
+    url, log = f"{scheme}://{rest}", tmp_path / "log"
+    for words in (
+        ["import", url, "o.brimful", "--source", "a", "--target", "b"],
+        ["run", "degrees", "e.txt", "--store", url],
+        ["run", "degrees", "e.txt", "-o", url.replace("retry", "field=x&retry")],
+    ):
+        outcome = brimful(*words, "--log", log, env={"BRIMFUL_DEBUG": "1"}, cwd=tmp_path)
+        said = outcome.out + outcome.err
+        assert outcome.code == USAGE, said
+        assert "URL cannot be read; write" in said or "has no =" in said
+        assert "12345678" not in said + log.read_text()
 
 
 def test_outputs_are_not_urls(tmp_path: Path) -> None:

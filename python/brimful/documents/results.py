@@ -12,11 +12,12 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlunsplit
 
 from brimful.documents.collection import Documents
 from brimful.documents.opening import open_collection
 from brimful.errors import InputError, UsageError
+from brimful.stores.base import split_url
 from brimful.wording import counted
 
 #: Vertices of one batch.
@@ -102,9 +103,9 @@ def _open_destination(url: str) -> Iterator[tuple[Documents, str, str]]:
     """Open the documents of a URL; yield them, the field and the id field.
 
     Raises:
-        UsageError: The URL has no option `field`.
+        UsageError: The URL cannot be read, or has no option `field`.
     """
-    parts = urlsplit(url)
+    parts = split_url(url)
     own = {name: value for name, value in parse_qsl(parts.query) if name in ("field", "id")}
     rest = [
         option

@@ -15,7 +15,8 @@ MASK = "***"
 
 #: The text before an `@` in the form of a URL, which is not secret.
 _FORM = "USER:PASSWORD"
-#: Options of pyarrow's file systems that hold no secret; messages show them to tell URLs apart.
+#: Options of documents and of pyarrow's file systems that hold no secret; messages show them to
+#: tell URLs apart.
 _HARMLESS = frozenset(
     {
         "allow_bucket_creation",
@@ -26,6 +27,7 @@ _HARMLESS = frozenset(
         "blob_storage_scheme",
         "dfs_storage_scheme",
         "endpoint_override",
+        "field",
         "region",
         "retry_limit_seconds",
         "scheme",
@@ -64,7 +66,10 @@ def _masked(match: re.Match[str]) -> str:
 
 def _option(option: str) -> str:
     name, equals, value = option.partition("=")
-    return option if not value or name.lower() in _HARMLESS else f"{name}{equals}{MASK}"
+    if not equals:
+        # Perhaps the rest of a value with an `&` that is not percent-encoded.
+        return MASK if name else ""
+    return option if not value or name.lower() in _HARMLESS else f"{name}={MASK}"
 
 
 def _split_user(scheme: str, rest: str) -> tuple[str, str]:

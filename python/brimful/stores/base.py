@@ -6,13 +6,14 @@ Invariant: one thread at a time calls an object, and no two objects share a part
 from __future__ import annotations
 
 import abc
+import contextlib
 import shutil
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import parse_qsl
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from brimful.errors import StoreIoError, UsageError
 from brimful.wording import did_you_mean, shortened
@@ -86,11 +87,14 @@ class Opening:
         query = self.url.partition("?")[2]
         try:
             return dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
-        except ValueError as error:
+        except ValueError:
+            options = query.split("&")
+            number = 1 + next(at for at, option in enumerate(options) if "=" not in option)
+            # The option is not shown: it may be a part of a secret.
             raise UsageError(
-                f"the options of a store URL are pairs name=value, joined by &, not "
-                f"{shortened(query)}"
-            ) from error
+                "the options of a store URL are pairs name=value, joined by &; option "
+                f"{number} of {len(options)} has no ="
+            ) from None
 
 
 class Store(abc.ABC):
@@ -196,6 +200,25 @@ class Store(abc.ABC):
     def close(self) -> None:
         """Close connections and files."""
         return None
+
+
+def split_url(url: str) -> SplitResult:
+    """Return the parts of the URL of a server.
+
+    Raises:
+        UsageError: The URL has no such parts, as when its password has a character like `/`.
+    """
+    parts: SplitResult | None = None
+    # The error of the library is left out: it may quote user and password.
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(url)
+    if parts is None or parts.fragment or "@" in parts.path:
+        raise UsageError(
+            f"the {url.partition(':')[0].lower()} URL cannot be read; write the special "
+            "characters of its names and its password as percent-codes, such as / as %2F, @ as "
+            "%40, # as %23 and [ as %5B"
+        )
+    return parts
 
 
 def load_missing(store: Store, batch: Sequence[tuple[bytes, bytes]]) -> int:

@@ -7,15 +7,17 @@ can be repeated when the server does not answer.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote
 
 from brimful.errors import InputError, MissingPackageError, StoreIoError, UsageError
-from brimful.stores.base import Opening, Store
+from brimful.stores.base import Opening, Store, split_url
 from brimful.stores.retry import Retries, retry_seconds
+from brimful.wording import shortened
 
 _FORM = "mongodb://HOST/DATABASE/COLLECTION"
 
@@ -43,11 +45,11 @@ class Connection:
         """Connect; the first call reaches the server.
 
         Raises:
-            UsageError: The URL does not name a database and a collection, or an option is unknown.
+            UsageError: The URL does not name a database and a collection, or has an invalid option.
         """
         self._pymongo = driver()
-        parts = urlsplit(opening.url)
-        database, _, collection = parts.path.lstrip("/").partition("/")
+        parts = split_url(opening.url)
+        database, _, collection = map(unquote, parts.path.lstrip("/").partition("/"))
         if not (parts.netloc and database and collection):
             raise UsageError(f"a mongodb URL has the form {_FORM}")
         seconds = retry_seconds(opening)
@@ -63,17 +65,23 @@ class Connection:
             for name in ("serverSelectionTimeoutMS", "connectTimeoutMS")
             if name.lower() not in names
         ]
-        uri = f"{parts.scheme}://{parts.netloc}/{database}?{'&'.join(options)}"
+        uri = f"{parts.scheme}://{parts.netloc}/{quote(database)}?{'&'.join(options)}"
         errors = self._pymongo.errors
         try:
             with warnings.catch_warnings():
                 # The driver only warns of unknown options, and ignores them; here they are errors.
                 warnings.simplefilter("error", UserWarning)
                 self.client = self._pymongo.MongoClient(uri)
-        except (errors.ConfigurationError, errors.InvalidURI, ValueError, UserWarning) as error:
+        except (errors.PyMongoError, ValueError, UserWarning) as error:
+            for option in options:
+                _check_known(option)
+            raise UsageError(f"the mongodb URL is not valid: {error}") from error
+        try:
+            self.collection = self.client[database][collection]
+        except errors.InvalidName as error:
+            self.client.close()
             raise UsageError(f"the mongodb URL is not valid: {error}") from error
         self.server = parts.netloc.rpartition("@")[2]
-        self.collection = self.client[database][collection]
         self._retries = Retries(
             self.server,
             (
@@ -230,6 +238,25 @@ class MongoStore(Store):
 _PAGE = 512
 #: The code of an error: there is a document of that id.
 _EXISTS = 11000
+
+
+def _check_known(option: str) -> None:
+    """Refuse an option that the driver does not know; its own warning does not name the option.
+
+    Raises:
+        UsageError: There is no such option.
+    """
+    from pymongo import uri_parser
+
+    name = option.partition("=")[0]
+    with warnings.catch_warnings(record=True) as warned, contextlib.suppress(Exception):
+        warnings.simplefilter("always")
+        uri_parser.parse_uri(f"mongodb://host/?{option}", warn=True)
+    if any("Unknown option" in str(one.message) for one in warned):
+        raise UsageError(
+            f'the mongodb URL is not valid: MongoDB has no option "{shortened(name)}"; correct '
+            "its name, or leave it out"
+        )
 
 
 def _server_message(error: Any) -> str:

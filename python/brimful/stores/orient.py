@@ -12,10 +12,10 @@ import json
 import re
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from brimful.errors import StoreIoError, UsageError
-from brimful.stores.base import Opening
+from brimful.stores.base import Opening, split_url
 from brimful.stores.retry import Retries, retry_seconds
 
 FORM = "orientdb://USER:PASSWORD@HOST:PORT/DATABASE/CLASS"
@@ -41,7 +41,7 @@ class Orient:
         Raises:
             UsageError: The URL has another form.
         """
-        parts = urlsplit(opening.url)
+        parts = split_url(opening.url)
         database, _, name = parts.path.lstrip("/").partition("/")
         if not (parts.hostname and database and _NAME.fullmatch(name)):
             raise UsageError(f"an orientdb URL has the form {FORM}")
@@ -50,7 +50,7 @@ class Orient:
             port = parts.port or 2480
         except ValueError as error:
             raise UsageError(f"the port of an orientdb URL is not valid: {error}") from error
-        self.name, self._database = name, database
+        self.name, self._database = name, unquote(database)
         #: Bytes of the last answer.
         self.answer_bytes = 0
         self.server = f"{parts.hostname}:{port}"
