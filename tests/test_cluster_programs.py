@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sqlite3
 import threading
 import time
@@ -485,6 +486,25 @@ def test_an_error_of_a_worker_is_raised_in_the_caller(
         assert (error.vertex, error.superstep, error.state) == (390, 2, 1)
         assert isinstance(error.__cause__, ValueError)
         assert any("on worker" in note for note in error.__notes__)
+
+
+def test_errors_of_all_workers_are_one_error(
+    graph: bf.Graph, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Fails(bf.Pregel):
+        def initial_value(self, vertex):  # type: ignore[no-untyped-def]
+            return 0
+
+        def compute(self, vertex, messages):  # type: ignore[no-untyped-def]
+            raise ValueError("no ink at all")
+
+    # The logger of Ray prints by itself the errors of tasks whose results nobody reads.
+    monkeypatch.setattr(logging.getLogger("ray"), "propagate", True)
+    with pytest.raises(bf.ProgramError, match="no ink at all"):
+        bf.run(graph, Fails(), cluster="auto", workers=2)
+    # Ray reports them when it next handles a result.
+    bf.degrees(graph, cluster="auto", workers=2)
+    assert "Unhandled error" not in caplog.text
 
 
 def test_a_budget_that_is_too_small_is_named(graph: bf.Graph) -> None:

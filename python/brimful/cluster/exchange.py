@@ -160,16 +160,15 @@ class Board:
             self._posted[number] = packed, readers
             self._changed.notify_all()
 
-    def read(self, number: int, parts: Sequence[int]) -> tuple[Part, ...]:
+    def read(self, number: int, parts: Sequence[int]) -> tuple[Part, ...] | None:
         """Return some parts of a message, by their positions, once it is posted.
 
-        Raises:
-            PeerFailedError: This process failed before.
+        None if this process failed before: Ray would print an exception that nobody reads.
         """
         with self._changed:
             self._changed.wait_for(lambda: number in self._posted or self._is_failed)
             if number not in self._posted:
-                raise PeerFailedError
+                return None
             message, readers = self._posted.pop(number)
             if readers > 1:
                 self._posted[number] = message, readers - 1
@@ -248,7 +247,10 @@ class Answers:
                 self._check()
                 return None
             try:
-                self._take(ready[0], ray.get(ready[0]))
+                answer = ray.get(ready[0])
+                if answer is None:
+                    raise PeerFailedError("it failed before it could answer")
+                self._take(ready[0], answer)
             except (OSError, ray.exceptions.RayError, PeerFailedError) as error:
                 reason = self._explain(error)
                 raise reason from reason.__cause__

@@ -117,8 +117,8 @@ class Worker:
             "has_shared_memory": Slots.are_possible(),
         }
 
-    def contribution(self, number: int, parts: Sequence[int]) -> tuple[Part, ...]:
-        """Return parts of message `number` of this worker, by position, once it is posted."""
+    def contribution(self, number: int, parts: Sequence[int]) -> tuple[Part, ...] | None:
+        """Return parts of message `number` of this worker, by position; None if its run failed."""
         return self._board.read(number, parts)
 
     def run(
