@@ -78,6 +78,10 @@ def test_every_algorithm_of_a_cluster_has_its_forecast(rmat20: Path) -> None:
         (["pagerank", "--cluster", "0"], "cluster must be a number of workers from 1 to 1,000"),
         (["pagerank", "--cluster", "auto"], "or local:N, not auto"),
         (["pagerank", "--cluster", "2", "--network", "0"], "network must be a number of Gbit/s"),
+        (
+            ["pagerank", "--network", "25"],
+            "--network is for a forecast of a cluster; add --cluster",
+        ),
         (["triangles", "--cluster", "2"], "triangles does not run on a cluster"),
         (["pagerank", "--cluster", "2", "--mode", "async"], "needs synchronous supersteps"),
         (["pagerank", "--cluster", "2", "--store", "memory"], "leave --store or --cluster out"),

@@ -266,6 +266,8 @@ def forecast(
         limits = _worker_limits(limits, crew)
     together = 1 if crew is None or crew["cores"] is None else crew["workers"]
     cores, network = os.cpu_count() or 1, machine.get("network")
+    if crew is None and network is not None:
+        raise UsageError("--network is for a forecast of a cluster; add --cluster, or leave it out")
     bandwidths = {
         name.removesuffix("_bandwidth"): bandwidth for name, bandwidth in machine.items()
     } | {
