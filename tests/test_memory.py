@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from cgroup import hard_limit
@@ -63,6 +65,61 @@ def test_the_automatic_budget_leaves_out_memory_in_use() -> None:
             [sys.executable, "-c", program], preexec_fn=enter, capture_output=True, check=True
         )
     assert (400 - 200) * MIB * 7 // 8 < int(done.stdout) <= (400 - 150) * MIB * 7 // 8
+
+
+def table_of_edges(path: Path, vertices: int, edges: int) -> None:
+    """Write edges in a random order to an Arrow file of large batches."""
+    rng = np.random.default_rng(3)
+    ends = {end: rng.integers(0, vertices, edges) for end in ("source", "target")}
+    table = pa.table(ends | {"weight": rng.random(edges), "year": rng.integers(0, 30, edges)})
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1_000_000)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("limit_mib", "options"),
+    [
+        (200, "weight='weight'"),
+        (300, "weight='weight'"),
+        (300, "weight='weight', edge_columns=['year']"),
+        (400, "weight='weight', edge_columns=['year']"),
+    ],
+)
+def test_the_automatic_budget_in_python_leaves_room_for_packages(
+    tmp_path: Path, limit_mib: int, options: str
+) -> None:
+    edges = tmp_path / "edges.arrow"
+    table_of_edges(edges, 3_000_000, 8_000_000)
+    program = (
+        "import sys, brimful as bf\n"
+        "try:\n"
+        f"    print(bf.read(sys.argv[1], {options}).edges)\n"
+        "except bf.BudgetError as error:\n"
+        "    print(error)\n"
+    )
+    words = [sys.executable, "-c", program, edges]
+    with hard_limit(limit_mib * MIB) as enter:
+        done = subprocess.run(words, preexec_fn=enter, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 0
+    assert "8000000" in done.stdout or "the smallest that works is" in done.stdout
+
+
+def test_a_join_in_python_is_refused_before_packages_fill_the_limit(tmp_path: Path) -> None:
+    table_of_edges(tmp_path / "edges.arrow", 10, 20)
+    program = (
+        "import sys, brimful as bf\n"
+        "edges = sys.argv[1] + '/edges.arrow'\n"
+        "try:\n"
+        "    bf.read(edges, weight='weight', edge_columns=['year'])\n"
+        "except bf.BudgetError as error:\n"
+        "    print('refused', 'duckdb' in sys.modules)\n"
+    )
+    words = [sys.executable, "-c", program, tmp_path]
+    with hard_limit(250 * MIB) as enter:
+        done = subprocess.run(words, preexec_fn=enter, stdout=subprocess.PIPE, text=True)
+    assert done.stdout == "refused False\n"
+    assert not (tmp_path / "edges.arrow.brimful").exists()
 
 
 @pytest.mark.slow

@@ -43,12 +43,14 @@ def build(
         return {**work(out), "vertex_columns": None}
     from brimful import _native
     from brimful.tables.columns import add_vertex_columns
-    from brimful.tables.connection import join_memory
+    from brimful.tables.connection import PACKAGES_BYTES, join_memory
     from brimful.tables.edge_columns import add_edge_columns, check_edge_columns
     from brimful.tables.joining import Join, table_name
 
     # Tables that cannot be joined, and budgets, are refused before the edges are read.
     if not resources.process_budget:
+        # Measured before pyarrow is loaded, so that the joins have the budget that is checked.
+        resources = resources.beside(PACKAGES_BYTES)
         # On the command line `io.ingest.require_budget` also counts the packages.
         policies = picked(PolicyOptions, chosen)
         require_all(

@@ -17,7 +17,7 @@ from brimful.options.checks import real, whole
 from brimful.options.described import described
 from brimful.resources import Resources
 from brimful.sizes import MOST, Budget, parse_budget
-from brimful.tables.connection import join_memory
+from brimful.tables.connection import LOADED_BYTES, join_memory
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.tables.result_files import READ_BYTES
 from brimful.tables.result_rows import known_bytes
@@ -132,6 +132,8 @@ def compared(
     first: object, second: object, tolerance: float | None, top: int, resources: Resources
 ) -> Comparison:
     """Compare as `compare`; on the command line the budget is that of the process."""
+    joining = resources.beside(READ_BYTES + LOADED_BYTES)
+    resources = resources.beside(READ_BYTES + _MERGED_BYTES)
     taken = resources.taken_bytes(READ_BYTES + _MERGED_BYTES)
     if resources.budget_bytes() < resources.taken_bytes(ARROW_RESERVE_BYTES):
         # Whether rows are merged or joined is known once both are open.
@@ -150,7 +152,10 @@ def compared(
     if checked is None or checked < 0:
         raise UsageError(f"tolerance must be at least 0, not {literal(tolerance)}")
     tolerance = checked
-    ranked, joins = _shares(resources, taken, joins=sides[0].keys != ["vertex"])
+    joins_rows = sides[0].keys != ["vertex"]
+    if joins_rows:
+        resources = joining
+    ranked, joins = _shares(resources, taken, joins=joins_rows)
     rows = matched(*sides, joins, resources)
     tally = _tally(sides, float(tolerance), whole(top, "top", MOST), ranked // _RANKED_BYTES)
     for one, other in rows:

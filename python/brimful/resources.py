@@ -30,6 +30,16 @@ class Resources:
         """Return the resources for work on a graph, whose own budget is the default."""
         return self if self.budget is not None else dataclasses.replace(self, budget=graph.budget)
 
+    def beside(self, loaded_bytes: int) -> Resources:
+        """Return the resources of work beside packages and readers of `loaded_bytes`.
+
+        An automatic budget that is for brimful's own use leaves that memory to them; a given one
+        does not count it, and a budget of the process counts it by itself.
+        """
+        if self.process_budget or self.budget is not None:
+            return self
+        return dataclasses.replace(self, budget=max(1 << 20, self.budget_bytes() - loaded_bytes))
+
     def budget_bytes(self) -> int:
         """Return the budget in bytes."""
         return budget_bytes(self.budget)

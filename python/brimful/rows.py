@@ -275,12 +275,13 @@ def computed_rows(
         _at_pair(wanted["pairs"], graph),
         _open_pairs(wanted["pairs"], graph, resources) as pairs,
     ):
+        reserve_bytes += 0 if pairs is None else pairs.reserve_bytes
         return _native.run_rows(
             graph,
             dict(wanted),
             pairs=None if pairs is None else pairs.native_pairs(),
-            **vars(resources),
-            reserve_bytes=reserve_bytes + (0 if pairs is None else pairs.reserve_bytes),
+            **vars(resources.beside(reserve_bytes)),
+            reserve_bytes=reserve_bytes,
         )
 
 

@@ -245,13 +245,14 @@ def _require_import(
     is_table = format_name in TABLE_FORMATS
     local = [path for path in paths if not is_remote(path)]
     page_bytes = max((known_bytes(path, format_name, options) for path in local), default=0)
+    reserve_bytes = ARROW_RESERVE_BYTES + page_bytes if is_table else 0
     _native.require_import_budget(
         format_name,
         [] if is_table else local,
         weights=options["weights"],
         **picked(PolicyOptions, options),
-        **resources.limits(),
-        reserve_bytes=ARROW_RESERVE_BYTES + page_bytes if is_table else 0,
+        **resources.beside(reserve_bytes).limits(),
+        reserve_bytes=reserve_bytes,
     )
 
 
@@ -358,7 +359,7 @@ def import_table(
             **edges,
             isolated=list(isolated),  # type: ignore[arg-type]
             vertex_rows=table.vertex_rows,
-            **vars(resources),
+            **vars(resources.beside(table.reserve_bytes)),
             reserve_bytes=table.reserve_bytes,
             origin=origin,
             replace=replace and place == out,

@@ -211,7 +211,7 @@ def write_graph(
         # Refuses a budget that is too small before pyarrow is loaded.
         stream = graph.edge_stream(
             declared=True,
-            budget=resources.budget,
+            budget=resources.beside(ARROW_RESERVE_BYTES).budget,
             process_budget=resources.process_budget,
             reserve_bytes=ARROW_RESERVE_BYTES,
         )

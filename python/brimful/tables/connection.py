@@ -34,6 +34,8 @@ _VECTOR_ROWS = 2048
 _REPEAT_SECONDS = 0.05
 #: Bytes that DuckDB takes once loaded, besides the memory that it manages.
 LOADED_BYTES = 96 << 20
+#: Bytes that pyarrow and DuckDB take once loaded.
+PACKAGES_BYTES = ARROW_RESERVE_BYTES + LOADED_BYTES
 #: The share of the remaining memory that DuckDB manages; decoded pages and moving rows are extra.
 _MANAGED = 0.75
 #: The least memory in which DuckDB joins and sorts.
@@ -46,7 +48,7 @@ _LONG_ROWS_BYTES, _LONG_ROWS = 384 << 20, 32 << 10
 #: Bytes that the allocators keep of the memory that a run has freed.
 _RETAINED_BYTES = 16 << 20
 #: Bytes beside the process for a join of the least memory, before pyarrow and DuckDB are loaded.
-JOIN_BYTES = ARROW_RESERVE_BYTES + LOADED_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
+JOIN_BYTES = PACKAGES_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
 #: Bytes that a run leaves free for a join after it, and an import for a join beside it.
 JOIN_RESERVE_BYTES = JOIN_BYTES + _RETAINED_BYTES
 #: The beginning of DuckDB's advice, which is about options of its own.
@@ -272,6 +274,7 @@ def join_memory(resources: Resources, share: float = 1.0, *, beside_bytes: int =
     Raises:
         BudgetError: The free part is too small.
     """
+    resources = resources.beside(LOADED_BYTES)
     limit, taken = resources.budget_bytes(), resources.taken_bytes(LOADED_BYTES)
     taken += beside_bytes
     memory = int((limit - taken) * share * _MANAGED)

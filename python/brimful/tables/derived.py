@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 _JOINED_SHARE = 4
 #: An upper bound of the smallest budget of an import with joins: a base, and more per thread.
 _LEAST_BYTES = 384 << 20, 64 << 20
-
+#: Bytes that joins take besides the memory that DuckDB manages.
+_PACKAGES_BYTES = JOIN_RESERVE_BYTES - MIN_JOIN_BYTES
 #: Memory of the parts of pyarrow that evaluate conditions, once they are loaded.
 _CONDITION_BYTES = 64 << 20
 
@@ -89,6 +90,9 @@ def derive(
     keeps_columns = not merges and graph.table_path(EDGES) is not None
     joins = wanted.contract is not None or parts or keeps_columns
     tests = wanted.vertices is not None or wanted.edges is not None
+    if joins:
+        # Measured before pyarrow is loaded, so that the work below has the budget that is checked.
+        resources = resources.beside(_PACKAGES_BYTES)
     require_budget(options, resources, joins=joins, tests=tests)
     vertices = kept_vertices(graph, wanted.ids, wanted.vertices)
     columns = [] if merges else edge_columns(graph).names
@@ -188,7 +192,7 @@ def _shares(resources: Resources, *, joins: bool, tests: bool) -> tuple[Resource
     memory = MIN_JOIN_BYTES + max(0, limit - least) // _JOINED_SHARE
     if not resources.process_budget:
         return dataclasses.replace(resources, budget=max(1, limit - memory)), memory, 0
-    return resources, memory, JOIN_RESERVE_BYTES + memory - MIN_JOIN_BYTES
+    return resources, memory, _PACKAGES_BYTES + memory
 
 
 def _edge_table(
