@@ -10,6 +10,7 @@ import itertools
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -293,3 +294,21 @@ def test_the_first_budget_named_for_columns_is_enough(tmp_path: Path) -> None:
             with hard_limit(named * MIB) as enter:
                 succeed(*command, "--budget", f"{named}M", "-q", before=enter)
             shutil.rmtree(command[2])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("end", ["source", "target"])
+def test_a_part_of_a_graph_with_a_hub(tmp_path: Path, end: str) -> None:
+    graph, ages, edges = (tmp_path / name for name in ("g.brimful", "v.parquet", "e.parquet"))
+    vertices = 3_000_000
+    rng = np.random.default_rng(3)
+    ends = {end: rng.integers(0, vertices, 8_000_000) for end in ("source", "target")}
+    ends[end][rng.random(8_000_000) < 0.3] = 7
+    values = {"weight": rng.random(8_000_000), "year": rng.integers(0, 30, 8_000_000)}
+    pq.write_table(pa.table(ends | values), edges)
+    table = {"vertex": np.arange(vertices), "age": rng.integers(0, 90, vertices)}
+    pq.write_table(pa.table(table), ages)
+    options = ["--weight", "weight", "--edge-columns", "year", "--vertex-columns", ages]
+    succeed("import", edges, graph, *options, "--quiet")
+    part = tmp_path / "part.brimful"
+    works_in_the_budget_it_names("derive", graph, part, "--vertices", "age > 30")

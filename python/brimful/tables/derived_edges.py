@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 #: Rows of a batch of joined edges.
 _BATCH_ROWS = 65_536
+#: Makes joins hash the vertices on their right. DuckDB takes a stream for a single row, and would
+#: hash the edges: all of a hub, which are in one part, must then be in memory at a time.
+_HASHED_ON_THE_RIGHT = "SET disabled_optimizers = 'join_order,build_side_probe_side'"
 
 
 def kept_edges(
@@ -86,6 +89,7 @@ def between(
         connection.register("vertices", _recorded(id_batches(vertices, kind), failures))
         with _source_errors(graph.path, failures):
             connection.execute("CREATE TEMP TABLE kept AS FROM vertices")
+        connection.execute(_HASHED_ON_THE_RIGHT)
         query = (
             "SELECT edges.* FROM edges SEMI JOIN kept AS a ON source = a.vertex "
             "SEMI JOIN kept AS b ON target = b.vertex"
@@ -120,6 +124,7 @@ def contracted(
         connection.register("labeled", labeled)
         with _source_errors(name, failures):
             labels = _load_labels(connection, label)
+        connection.execute(_HASHED_ON_THE_RIGHT)
         weight = ", weight" if "weight" in edges.schema.names else ""
         query = (
             f"SELECT a.label AS source, b.label AS target{weight} FROM edges "
