@@ -205,8 +205,9 @@ fn describe(path: &Path, operation: &str, error: &io::Error) -> String {
         io::ErrorKind::StorageFull => "the disk is full; free some space and start again".into(),
         // A path that is created need not exist, but its folder must.
         io::ErrorKind::NotFound if operation == "create" => match path.parent() {
-            Some(folder) => format!("there is no folder {}", folder.display()),
-            None => "its folder is missing".into(),
+            Some(folder) if !folder.is_dir() => format!("there is no folder {}", folder.display()),
+            // Such as a folder of the kernel, in which nothing can be created.
+            _ => error.to_string(),
         },
         io::ErrorKind::NotFound => "there is no such file".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),
@@ -251,6 +252,8 @@ mod tests {
         };
         assert_eq!(missing("create"), "cannot create /no/such/file: there is no folder /no/such");
         assert_eq!(missing("open"), "cannot open /no/such/file: there is no such file");
+        let refused = Error::io("/proc/file", "create", io::ErrorKind::NotFound.into());
+        assert_eq!(refused.to_string(), "cannot create /proc/file: entity not found");
     }
 
     #[test]
