@@ -233,8 +233,8 @@ fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
 /// Refuses options that a store does not support.
 fn check_store(request: &Request) -> Result<()> {
     if request.store.is_some() && request.is_divided() {
-        let problem = "workers of a cluster keep vertices in memory, not in a store; leave --store \
-                       or --cluster out";
+        let problem = "algorithms run on shards on a cluster, not in a store; leave --store or \
+                       --cluster out";
         return Err(Error::Usage(problem.into()));
     }
     if request.store.is_some() && request.asynchronous && request.max_supersteps.is_some() {
