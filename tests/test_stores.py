@@ -231,6 +231,8 @@ def test_a_folder_is_made_below_the_working_directory(
         (["--store", "bytes", "--cache", "mru:5"], "write lru:N or score:N"),
         (["--store", "bytes", "--cache", "lru:0"], "at least 1"),
         (["--store", "bytes", "--lists", "tape"], "choose from"),
+        (["--store", "file:a,b,a"], "names a twice; name a folder once"),
+        (["--store", "kv:a?cache=1M"], "has no options"),
         (
             ["--store", "bytes", "--mode", "async", "--param", "method=power"],
             "the method power needs supersteps",

@@ -256,6 +256,18 @@ fn folders_of<'p>(name: &str, paths: &'p str) -> Result<Vec<&'p Path>> {
              disks"
         )));
     }
+    let repeated = folders.iter().enumerate().find(|(at, folder)| folders[..*at].contains(folder));
+    if let Some((_, folder)) = repeated {
+        let problem =
+            format!("the store {name:?} names {} twice; name a folder once", folder.display());
+        return Err(Error::Usage(problem));
+    }
+    // The URLs of plug-ins come here without their options.
+    if paths.contains('?') {
+        return Err(Error::Usage(format!(
+            "the store {name:?} has no options, and its folders no ? in their names; leave it out"
+        )));
+    }
     Ok(folders)
 }
 
