@@ -84,7 +84,10 @@ def test_every_algorithm_of_a_cluster_has_its_forecast(rmat20: Path) -> None:
         ),
         (["triangles", "--cluster", "2"], "triangles does not run on a cluster"),
         (["pagerank", "--cluster", "2", "--mode", "async"], "needs synchronous supersteps"),
-        (["pagerank", "--cluster", "2", "--store", "memory"], "on shards on a cluster, not in a store"),
+        (
+            ["pagerank", "--cluster", "2", "--store", "memory"],
+            "on shards on a cluster, not in a store",
+        ),
     ],
 )
 def test_clusters_that_there_cannot_be(options: list[str], sentence: str) -> None:
