@@ -171,13 +171,23 @@ def test_no_process_holds_numba_but_one_with_threads_that_compiles(
 def test_work_in_a_forked_process_may_fail_or_hang(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    children = []
+    fork = os.fork
+
+    def noted() -> int:
+        children.append(fork())
+        return children[-1]
+
+    monkeypatch.setattr(os, "fork", noted)
     forked.in_child(lambda: (tmp_path / "made").touch())
     assert (tmp_path / "made").exists()
     forked.in_child(lambda: 1 // 0)
     monkeypatch.setattr(forked, "_MOST_SECONDS", 0.1)
     forked.in_child(lambda: time.sleep(600))
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert len(children) == 3
+    for child in children:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(child, os.WNOHANG)
     assert capfd.readouterr() == ("", "")
 
 

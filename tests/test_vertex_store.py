@@ -163,7 +163,7 @@ def test_ids_may_be_strings(url: str, tmp_path: Path) -> None:
     with bf.VertexStore.create(url, graph) as store:
         store.add_vertex("bb", {"age": 5})
         assert list(store.items()) == [("a", None), ("b", None), ("bb", {"age": 5}), ("c", None)]
-        with pytest.raises(TypeError, match="type string"):
+        with pytest.raises(bf.UsageError, match="type string"):
             store.add_vertex(5)
     with bf.VertexStore.open(url) as store:
         assert store["bb"] == {"age": 5}

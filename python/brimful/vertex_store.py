@@ -355,7 +355,7 @@ class VertexStore(States):
             state: Its state.
 
         Raises:
-            UsageError: The store has the vertex already.
+            UsageError: The store has the vertex, or its id is of another type than the others.
 
         >>> import brimful as bf, os, pyarrow as pa, tempfile
         >>> folder = tempfile.mkdtemp()
