@@ -46,8 +46,10 @@ def in_child(work: Callable[[], object]) -> None:
             # No error is shown twice, and the objects of the parent are not finalized here.
             os._exit(0)
     os.close(held)
+    poll = select.poll()
+    poll.register(ended)
     try:
-        select.select([ended], [], [], _MOST_SECONDS)
+        poll.poll(_MOST_SECONDS * 1000)
     finally:
         os.close(ended)
         # Where SIGCHLD is ignored, the system does not keep an ended child.
