@@ -226,11 +226,15 @@ mod tests {
         };
         let v1 = root.path().join("memory/a/b");
         fs::create_dir_all(&v1).unwrap();
+        let unlimited = 9_223_372_036_854_771_712;
+        fs::write(root.path().join("memory/memory.limit_in_bytes"), format!("{unlimited}\n"))
+            .unwrap();
         fs::write(root.path().join("memory/a/memory.limit_in_bytes"), "1000\n").unwrap();
         let stat = "cache 7\nrss 10\nshmem 20\ntotal_rss 100\ntotal_rss_huge 9\ntotal_shmem 200\n";
         fs::write(root.path().join("memory/a/memory.stat"), stat).unwrap();
         fs::write(v1.join("memory.limit_in_bytes"), "5000\n").unwrap();
-        assert_eq!(found("4:memory:/a/b\n3:cpu,cpuacct:/a\n"), [(5000, 0), (1000, 300)]);
+        let of_v1 = found("4:memory:/a/b\n3:cpu,cpuacct:/a\n");
+        assert_eq!(of_v1, [(5000, 0), (1000, 300), (unlimited, 0)]);
 
         let v2 = root.path().join("slice");
         fs::create_dir_all(&v2).unwrap();

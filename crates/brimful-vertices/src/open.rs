@@ -265,7 +265,7 @@ fn folders_of<'p>(name: &str, paths: &'p str) -> Result<Vec<&'p Path>> {
     // The URLs of plug-ins come here without their options.
     if paths.contains('?') {
         return Err(Error::Usage(format!(
-            "the store {name:?} has no options, and its folders no ? in their names; leave it out"
+            "the store {name:?} has no options; leave out the text from the question mark on"
         )));
     }
     Ok(folders)
@@ -342,6 +342,11 @@ mod tests {
         assert_eq!(
             refused("file:"),
             "the store \"file\" needs a folder; write file:PATH, or file:P1,P2 for several disks"
+        );
+        assert_eq!(refused("file:a,b,a"), "the store \"file\" names a twice; name a folder once");
+        assert_eq!(
+            refused("file:a?cache=1M"),
+            "the store \"file\" has no options; leave out the text from the question mark on"
         );
     }
 }
