@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import gzip
 import struct
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from cgroup import hard_limit
@@ -52,74 +48,6 @@ def test_pagerank_within_its_limit(large: Path, tmp_path: Path, name: str | None
     figures = limited(limit, "run", "pagerank", large, *steps, *options)
     assert figures["supersteps"] == 3
     assert name is None or (tmp_path / name).stat().st_size > 1000
-
-
-def test_the_automatic_budget_leaves_out_memory_in_use() -> None:
-    program = (
-        "from brimful.memory import budget_bytes\n"
-        f"held = b'x' * {150 * MIB}\n"
-        "print(budget_bytes(None))"
-    )
-    with hard_limit(400 * MIB) as enter:
-        done = subprocess.run(
-            [sys.executable, "-c", program], preexec_fn=enter, capture_output=True, check=True
-        )
-    assert (400 - 200) * MIB * 7 // 8 < int(done.stdout) <= (400 - 150) * MIB * 7 // 8
-
-
-def table_of_edges(path: Path, vertices: int, edges: int) -> None:
-    """Write edges in a random order to an Arrow file of large batches."""
-    rng = np.random.default_rng(3)
-    ends = {end: rng.integers(0, vertices, edges) for end in ("source", "target")}
-    table = pa.table(ends | {"weight": rng.random(edges), "year": rng.integers(0, 30, edges)})
-    with pa.ipc.new_file(path, table.schema) as writer:
-        writer.write_table(table, max_chunksize=1_000_000)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("limit_mib", "options", "works"),
-    [
-        (200, "weight='weight'", False),
-        (300, "weight='weight'", True),
-        (300, "weight='weight', edge_columns=['year']", False),
-        (600, "weight='weight', edge_columns=['year']", True),
-    ],
-)
-def test_the_automatic_budget_in_python_leaves_room_for_packages(
-    tmp_path: Path, limit_mib: int, options: str, works: bool
-) -> None:
-    edges = tmp_path / "edges.arrow"
-    table_of_edges(edges, 3_000_000, 8_000_000)
-    program = (
-        "import sys, brimful as bf\n"
-        "try:\n"
-        f"    print(bf.read(sys.argv[1], {options}).edges)\n"
-        "except bf.BudgetError as error:\n"
-        "    print(error)\n"
-    )
-    words = [sys.executable, "-c", program, edges]
-    with hard_limit(limit_mib * MIB) as enter:
-        done = subprocess.run(words, preexec_fn=enter, stdout=subprocess.PIPE, text=True)
-    assert done.returncode == 0
-    assert ("8000000" if works else "the smallest that works is") in done.stdout
-
-
-def test_a_join_in_python_is_refused_before_packages_fill_the_limit(tmp_path: Path) -> None:
-    table_of_edges(tmp_path / "edges.arrow", 10, 20)
-    program = (
-        "import sys, brimful as bf\n"
-        "edges = sys.argv[1] + '/edges.arrow'\n"
-        "try:\n"
-        "    bf.read(edges, weight='weight', edge_columns=['year'])\n"
-        "except bf.BudgetError as error:\n"
-        "    print('refused', 'duckdb' in sys.modules)\n"
-    )
-    words = [sys.executable, "-c", program, tmp_path]
-    with hard_limit(250 * MIB) as enter:
-        done = subprocess.run(words, preexec_fn=enter, stdout=subprocess.PIPE, text=True)
-    assert done.stdout == "refused False\n"
-    assert not (tmp_path / "edges.arrow.brimful").exists()
 
 
 @pytest.mark.slow

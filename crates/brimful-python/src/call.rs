@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use brimful::collections::{self, Options};
-use brimful::store::memory::{
-    auto_budget_bytes, release_free_memory, resident_bytes, return_freed_memory,
-};
+use brimful::store::automatic::{AutomaticShare, auto_budget_bytes};
+use brimful::store::memory::{release_free_memory, resident_bytes, return_freed_memory};
 use brimful::store::{Budget, Job, Resources};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -201,11 +200,24 @@ pub(crate) const LONG: usize = 1 << 12;
 /// Bytes of records with the same effect.
 pub(crate) const LONG_BYTES: usize = 4 << 20;
 
+/// The budget of a collection: `budget` bytes, or those of an automatic share.
+pub(crate) fn given_or_shared(budget: Option<u64>) -> (Arc<Budget>, Option<AutomaticShare>) {
+    match budget {
+        Some(bytes) => (Budget::new(bytes, 0), None),
+        None => {
+            let share = AutomaticShare::take();
+            (Budget::new(share.bytes(), 0), Some(share))
+        }
+    }
+}
+
 /// A collection, and the job that stops its long calls.
 #[derive(Debug)]
 pub(crate) struct Handle<T> {
     inner: T,
     job: Arc<Job>,
+    /// Is dropped after the collection, whose budget it is.
+    _share: Option<AutomaticShare>,
 }
 
 impl<T> std::ops::Deref for Handle<T> {
@@ -225,9 +237,9 @@ impl<T: Send + Sync> Handle<T> {
     ) -> PyResult<Self> {
         let job = Arc::new(Job::new());
         let make = || -> Result<Self, Failure> {
-            let budget = Budget::new(budget.unwrap_or_else(auto_budget_bytes), 0);
+            let (budget, _share) = given_or_shared(budget);
             let resources = Arc::new(Resources::new(budget, Arc::clone(&job), None)?);
-            Ok(Self { inner: open(Options::new(&resources))?, job: Arc::clone(&job) })
+            Ok(Self { inner: open(Options::new(&resources))?, job: Arc::clone(&job), _share })
         };
         supervised(py, None, &job, || (), make)
     }

@@ -42,7 +42,7 @@ use pyo3::prelude::*;
 /// The budget for `auto`, in bytes.
 #[pyfunction]
 fn auto_budget_bytes() -> u64 {
-    brimful::store::memory::auto_budget_bytes()
+    brimful::store::automatic::auto_budget_bytes()
 }
 
 /// The peak resident memory of this process, in bytes; None if the system does not report it.

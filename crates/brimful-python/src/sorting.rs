@@ -11,12 +11,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use brimful::collections::{self, Options, sort};
-use brimful::store::memory::{auto_budget_bytes, release_free_memory};
-use brimful::store::{Budget, Error as StoreError, Job, Resources};
+use brimful::store::memory::release_free_memory;
+use brimful::store::{Error as StoreError, Job, Resources};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
+use crate::call::given_or_shared;
 use crate::errors::Failure;
 use crate::keyed::words;
 
@@ -53,7 +54,7 @@ impl Sorter {
         let (sorted, output) = sync_channel(1);
         let sort_job = Arc::clone(&job);
         let thread = std::thread::spawn(move || -> Outcome {
-            let budget = Budget::new(budget.unwrap_or_else(auto_budget_bytes), 0);
+            let (budget, _share) = given_or_shared(budget);
             let resources = Arc::new(Resources::new(budget, sort_job, None)?);
             let moved = AtomicUsize::new(0);
             let release = |count: usize| {

@@ -84,7 +84,7 @@ pub enum Error {
     /// The memory budget is too small for the work.
     #[error(
         "a memory budget of {} is too small {purpose}; {}",
-        human(*budget),
+        distinct(*budget, *needed),
         smallest(*needed, *is_estimate)
     )]
     Budget {
@@ -225,6 +225,14 @@ pub fn human(bytes: u64) -> String {
     }
 }
 
+/// [`human`], but in single bytes where `other` is a different number with the same text.
+fn distinct(bytes: u64, other: u64) -> String {
+    match human(bytes) {
+        text if bytes != other && text == human(other) => format!("{bytes} bytes"),
+        text => text,
+    }
+}
+
 /// Bytes in about three digits: `588M`, `1.2T`.
 fn rough(bytes: u64) -> String {
     if bytes < 1024 {
@@ -270,5 +278,18 @@ mod tests {
         assert_eq!(human(1000), "1000 bytes");
         assert_eq!(human((1 << 20) + 1), "2M");
         assert_eq!(human(300 << 20), "300M");
+    }
+
+    #[test]
+    fn a_budget_does_not_look_like_the_larger_one_that_works() {
+        let text = |budget, needed| {
+            let purpose = "to rank".into();
+            Error::Budget { budget, needed, is_estimate: false, purpose }.to_string()
+        };
+        assert_eq!(
+            text((16 << 20) - 9, 16 << 20),
+            "a memory budget of 16777207 bytes is too small to rank; the smallest that works is 16M"
+        );
+        assert!(text((15 << 20) - 9, 16 << 20).starts_with("a memory budget of 15M is"));
     }
 }

@@ -14,7 +14,7 @@
 //! - [`sorter`]: the external sorter; `radix`: its sort in memory.
 //! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
 //! - [`checkpoint`]: sealed checkpoints, from which a long run resumes.
-//! - [`budget`]: the memory budget; [`job`]: cancellation and progress; [`memory`]: the operating
+//! - [`budget`]: the memory budget; [`automatic`]: budgets that the user leaves open; [`job`]: cancellation and progress; [`memory`]: the operating
 //!   system's figures about memory; [`bandwidth`]: the measured bandwidth of memory; [`resources`]:
 //!   all resources of a long call.
 //! - [`huge`]: large arrays on huge pages.
@@ -23,6 +23,7 @@
 //! - [`wording`]: counted nouns in messages.
 
 pub mod array;
+pub mod automatic;
 pub mod bandwidth;
 pub mod budget;
 pub mod checkpoint;

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bytes of `--budget auto`: three quarters of the memory that is available now, or of the cgroup
-/// limit (version 1 or 2) if that is lower.
+/// The most bytes of an automatic budget: three quarters of the memory that is available now, or of
+/// the cgroup limit (version 1 or 2) if that is lower.
 ///
 /// It is at most seven eighths of the memory that is left under the limit, because most of the
 /// limit may be in use: by this process, which a budget need not cover, or by others.
-pub fn auto_budget_bytes() -> u64 {
+pub fn available_budget_bytes() -> u64 {
     let most = |(limit, folder): (u64, PathBuf)| {
         let left = limit.saturating_sub(in_use_bytes(&folder));
         (limit / 4 * 3).min(left / 8 * 7)
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn auto_is_a_share_of_what_is_there() {
-        let auto = auto_budget_bytes();
+        let auto = available_budget_bytes();
         assert!(auto > 0 && auto < physical_bytes());
     }
 }

@@ -36,8 +36,8 @@ def sort(
 
     Args:
         batches: Arrays of integers, all of the dtype of the first that is not empty.
-        budget: Memory for brimful's own use, in bytes or as "64M"; None: three quarters of the
-            available memory.
+        budget: Memory for brimful's own use, in bytes or as "64M"; None: an eighth of the automatic
+            budget that collections leave.
         folder: Folder of the nameless file; None: the folder of temporary files.
 
     Returns:

@@ -39,8 +39,8 @@ LOOK_UP = {
 #: Parameters of collections.
 COLLECTION = {
     "path": "Folder of the collection; made if it does not exist.",
-    "budget": 'Memory for brimful\'s own use, in bytes or as "64M"; None: three quarters of the '
-    "available memory.",
+    "budget": 'Memory for brimful\'s own use, in bytes or as "64M"; None: an eighth of the '
+    "automatic budget that earlier collections leave.",
     "id": "Id of a record; negative ids count from the end.",
     "ids": "Ids of records.",
     "start": "The first id.",
