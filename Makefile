@@ -43,7 +43,7 @@ help:
 	@echo "make docs               the site: dist/site/index.html, searched without network"
 	@echo "make wheels             wheels for Linux on x86-64 and aarch64, and the source distribution"
 	@echo "make macos              check that everything compiles for macOS"
-	@echo "make nightly            loom, kills and failures by the hundred, hard limits on large graphs (hours)"
+	@echo "make nightly            loom, Miri, kills and failures by the hundred, hard limits on large graphs (hours)"
 	@echo "make miri, make loom    undefined behavior, and orders of threads (miri: a nightly toolchain)"
 	@echo "make advisories         published vulnerabilities of the dependencies (network)"
 	@echo "make clean              remove what demo and test made, except .venv and target"
@@ -189,8 +189,10 @@ macos: $(VENV)/.build
 	        --workspace --exclude brimful-fuzz --target $$target --target-dir target/macos || exit 1; \
 	done
 
-# The codecs under Miri; needs a nightly toolchain with the component `miri`.
+# Codecs and kernels under Miri, which is a component of nightly toolchains.
 miri:
+	@cargo +nightly miri --version >/dev/null 2>&1 \
+	    || { echo "Miri is needed: rustup toolchain install nightly -c miri -c rust-src" >&2; exit 1; }
 	cargo +nightly miri test -p brimful-graph --lib codec
 	cargo +nightly miri test -p brimful-engine --lib kernel
 
@@ -199,7 +201,7 @@ loom:
 	LOOM_MAX_PREEMPTIONS=4 RUSTFLAGS="--cfg loom" cargo test -p brimful-execution --lib --target-dir target/loom models
 
 # What takes too long for every change.
-nightly: $(VENV)/.dev build loom
+nightly: $(VENV)/.dev build loom miri
 	BRIMFUL_KILLS=all BRIMFUL_MATRIX=all cargo test --workspace --tests --locked
 	cargo test --package brimful-algos --lib --locked
 	BRIMFUL_MUTATIONS=300000 cargo test --workspace --test corpus --release --locked
