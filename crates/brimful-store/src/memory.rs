@@ -16,14 +16,6 @@ pub fn available_budget_bytes() -> u64 {
     cgroup_limits().into_iter().map(most).fold(available_bytes() / 4 * 3, u64::min)
 }
 
-/// The hard memory limit of this process's cgroup, if it is below the machine's memory.
-///
-/// The smallest limit among all ancestors applies, because it is the one that kills.
-pub fn cgroup_limit_bytes() -> Option<u64> {
-    let smallest = cgroup_limits().into_iter().map(|(limit, _)| limit).min();
-    smallest.filter(|&limit| limit < physical_bytes())
-}
-
 /// The memory limits of this process's cgroup and of its ancestors, each with its folder.
 fn cgroup_limits() -> Vec<(u64, PathBuf)> {
     fs::read_to_string("/proc/self/cgroup")
