@@ -144,9 +144,7 @@ class Means(bf.Pregel):
             vertex.vote_to_halt()
 
 
-@pytest.mark.parametrize(
-    "program", [Hops(), pytest.param(Means(), marks=pytest.mark.nightly), Extremes()]
-)
+@pytest.mark.parametrize("program", with_nightly([Hops()], [Means(), Extremes()]))
 def test_a_compiled_program_runs_on_a_cluster(
     cluster: Cluster, graph: bf.Graph, program: bf.Program | bf.Pregel
 ) -> None:

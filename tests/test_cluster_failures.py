@@ -132,6 +132,7 @@ def test_tasks_that_sort_are_repeated_and_waited_for(
     assert killed and stopped and many == alone
 
 
+@pytest.mark.nightly
 def test_tasks_that_rank_and_map_are_repeated(
     cluster: None, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,7 +91,7 @@ class Trails(bf.Program):
 
 
 @pytest.mark.parametrize(
-    "store", with_nightly(["memory", "file:{}"], ["bytes", "kv:{}", "rocksdb:{}", "berkeleydb:{}"])
+    "store", with_nightly(["file:{}"], ["memory", "bytes", "kv:{}", "rocksdb:{}", "berkeleydb:{}"])
 )
 def test_signals_arrive_in_the_order_of_one_process(
     graph: bf.Graph, store: str, tmp_path: Path
@@ -177,8 +177,8 @@ class Components(bf.Program):
     ("program", "compiled", "store"),
     [
         (Components(), "numba", "bytes"),
-        (Means(), "numba", "file:{}"),
         (Components(), "numpy", "rocksdb:{}"),
+        pytest.param(Means(), "numba", "file:{}", marks=pytest.mark.nightly),
         pytest.param(Means(), "numba", "memory", marks=pytest.mark.nightly),
         pytest.param(Components(), "numba", "kv:{}", marks=pytest.mark.nightly),
     ],
@@ -462,7 +462,7 @@ class Fails(bf.Pregel):
     ("where", "sentence"),
     [
         ("compute", "the program failed to compute at vertex 390: ValueError: no more ink"),
-        ("target", "1000000"),
+        pytest.param("target", "1000000", marks=pytest.mark.nightly),
         pytest.param(
             "master",
             "master_compute failed at superstep 2: ValueError: no more ink",
@@ -515,7 +515,8 @@ def test_a_budget_that_is_too_small_is_named(graph: bf.Graph) -> None:
     both(graph, Ranks(), 2, budget=2 * least, max_supersteps=3)
 
 
-@pytest.mark.parametrize("store", with_nightly(["memory"], ["bytes", "file:{}"]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("store", ["memory", "bytes", "file:{}"])
 def test_a_budget_that_is_named_for_a_compiled_program_works(
     rmat: Path, store: str, tmp_path: Path
 ) -> None:
