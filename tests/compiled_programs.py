@@ -6,6 +6,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+# A process that has imported Numba compiles by itself, and imports it once for all programs.
+import numba  # noqa: F401
 import numpy as np
 import pyarrow as pa
 
