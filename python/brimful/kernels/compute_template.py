@@ -18,6 +18,7 @@ from brimful.kernels.fields import (
 )
 from brimful.kernels.frame import Body, contributions
 from brimful.kernels.inference import ComputeTypes
+from brimful.kernels.machine_code import internal
 from brimful.kernels.numbers import Numbers, bits, silence_of
 
 _BEGIN = """
@@ -192,7 +193,7 @@ def body_of(typed: ComputeTypes, numbers: Numbers) -> Body:
         "value_type": getattr(nb, numbers.state, None),
         "Value": None if value is None else value.type,
         "Message": None if message is None else message.type,
-        "fitting": nb.njit(forceinline=True)(fitting),
+        "fitting": internal(fitting, inline=True),
     }
     if message_kind is not None:
         names["signal_type"] = message_kind

@@ -7,6 +7,7 @@ with the same values as an interpreted run.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from textwrap import indent
 from types import FunctionType
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 from brimful.kernels.inference import Typed
 from brimful.kernels.interface import CONTEXT, EDGES, FAILED, INITIAL, MERGE, NO_SIGNAL, VERTEX
-from brimful.kernels.machine_code import Compiled
+from brimful.kernels.machine_code import Compiled, internal
 from brimful.kernels.numbers import Numbers, silence_of
 from brimful.kernels.slots import SLOTS, SUM_FLOAT, Slot
 
@@ -250,7 +251,7 @@ def compile_kernel(
 
     address, plain = _intrinsics(nb)
     # Numba counts references to arrays that functions pass on, unless they are one function.
-    inlined = nb.njit(forceinline=True)
+    inlined = partial(internal, inline=True)
     names = {
         "__name__": __name__,
         **typed.functions,

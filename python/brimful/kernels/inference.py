@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.kernels.computing import Computing
 from brimful.kernels.fields import fitting, made_of, tuple_of
+from brimful.kernels.machine_code import internal
 from brimful.kernels.methods import Unfit, place
 from brimful.kernels.numba_errors import explained, noun
 from brimful.kernels.numbers import KINDS, Numbers, kind_of, record, shown
@@ -33,7 +34,7 @@ class Typed:
         self._numba, self._methods, self.slots = numba, methods, slots
         self.parameters = record("Parameters", (*parameters, *(["aggregated"] if slots else [])))
         self.aggregates = aggregates_type(slots)
-        self.functions = {name: numba.njit(method) for name, method in methods.items()}
+        self.functions = {name: internal(method) for name, method in methods.items()}
         numbers = (KINDS[kind_of(value)](value) for value in parameters.values())
         seen = [one.shown(one.initial) for one in slots]
         values = [*numbers, *([self.aggregates(*seen)] if slots else [])]
@@ -232,7 +233,7 @@ class ComputeTypes(Typed):
             helpers[MADE_VALUE] = self._making(value, "set")
         if sent is not None:
             helpers[MADE_MESSAGE] = self._making(sent, "send")
-            helpers[CHECKED_RECEIVED] = self._numba.njit(_checked_received)
+            helpers[CHECKED_RECEIVED] = internal(_checked_received)
         if not helpers:
             return functions
         known = dict(functions)
@@ -255,7 +256,7 @@ class ComputeTypes(Typed):
 
         names = {
             "Record": made.type,
-            "fitting": nb.njit(fitting),
+            "fitting": internal(fitting),
             **{name: getattr(nb, name) for name in ("int64", "float64", "float32", "boolean")},
         }
         # Numba compares the signature with that of `typed`, annotations included.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from brimful.kernels.fields import fitting, loaded, made_of, stored
 from brimful.kernels.frame import Body, contributions
 from brimful.kernels.inference import Methods
+from brimful.kernels.machine_code import internal
 from brimful.kernels.numbers import Numbers, bits, silence_of
 from brimful.kernels.slots import Slot
 
@@ -183,7 +184,7 @@ def body_of(methods: Methods, numbers: Numbers, change: Slot | None, *, threshol
         "threshold": threshold,
         "inf": math.inf,
         "uint64": nb.uint64,
-        "fitting": nb.njit(forceinline=True)(fitting),
+        "fitting": internal(fitting, inline=True),
     }
     words = 1 if record is None else record.padded().itemsize // 8
     has_padding = record is not None
