@@ -160,39 +160,54 @@ pub fn resident_bytes() -> Option<u64> {
     kib_line(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-/// Removes the pages of a mapped file from the resident memory of this process. They stay in the
-/// system's cache, and return when they are read.
-///
-/// # Safety
-/// The mapping of `file` must stay during the call.
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "there is no safe madvise")]
-pub unsafe fn release_mapped(file: &Path) {
-    let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return };
-    for (start, bytes) in maps.lines().filter_map(|line| mapping_of(line, file)) {
+/// A shared mapping of a file.
+#[derive(Debug)]
+pub struct Mapping {
+    start: usize,
+    bytes: usize,
+}
+
+impl Mapping {
+    /// Finds the mapping of `file` in this process; `None` if the system reports none. It reads all
+    /// mappings of the process, which may be thousands.
+    pub fn find(file: &Path) -> Option<Self> {
+        let maps = fs::read_to_string("/proc/self/maps").ok()?;
+        let (start, bytes) = maps.lines().find_map(|line| mapping_of(line, file))?;
+        Some(Self { start, bytes })
+    }
+
+    /// Removes its pages from the resident memory of this process. They stay in the system's cache,
+    /// and return when they are read.
+    ///
+    /// # Safety
+    /// The file must still be mapped there.
+    #[cfg(target_os = "linux")]
+    #[expect(unsafe_code, reason = "there is no safe madvise")]
+    pub unsafe fn release(&self) {
         // SAFETY: the range is a shared mapping of a file, which the caller keeps: its pages,
         // changed ones too, are those of the file, so that nothing is lost. A failure leaves them
         // mapped.
         let _ = unsafe {
             rustix::mm::madvise(
-                std::ptr::without_provenance_mut(start),
-                bytes,
+                std::ptr::without_provenance_mut(self.start),
+                self.bytes,
                 rustix::mm::Advice::LinuxDontNeed,
             )
         };
     }
+
+    /// Other systems do not report mappings.
+    ///
+    /// # Safety
+    /// None is needed here.
+    #[cfg(not(target_os = "linux"))]
+    #[expect(unsafe_code, reason = "the same function as on Linux")]
+    pub unsafe fn release(&self) {
+        let _ = (self.start, self.bytes);
+    }
 }
 
-/// Other systems do not report where a file is mapped.
-///
-/// # Safety
-/// None is needed here.
-#[cfg(not(target_os = "linux"))]
-#[expect(unsafe_code, reason = "the same function as on Linux")]
-pub unsafe fn release_mapped(_: &Path) {}
-
 /// The address and the bytes of a line of `/proc/self/maps`, if it is a shared mapping of `file`.
-#[cfg(target_os = "linux")]
 fn mapping_of(line: &str, file: &Path) -> Option<(usize, usize)> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
