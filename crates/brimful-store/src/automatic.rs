@@ -1,4 +1,4 @@
-//! Automatic budgets: runs and collections whose budget the user leaves open share the memory that is
+//! Automatic budgets: runs and collections without a budget of their own share the memory that is
 //! available.
 //!
 //! A run takes the automatic budget, and has returned its memory when it ends. A collection lives

@@ -19,8 +19,6 @@ from brimful.kernels.interface import FAILED
 _ENTRY = "brimful_kernel"
 #: Variables of Numba's modules that hold Python objects begin with this name.
 _ENVIRONMENT = "_ZN08NumbaEnv"
-
-
 #: Without the entry points for Python and C, which take a quarter of the time of a compilation.
 _INTERNAL = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
