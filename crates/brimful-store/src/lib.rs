@@ -14,9 +14,9 @@
 //! - [`sorter`]: the external sorter; `radix`: its sort in memory.
 //! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
 //! - [`checkpoint`]: sealed checkpoints, from which a long run resumes.
-//! - [`budget`]: the memory budget; [`automatic`]: budgets that the user leaves open; [`job`]: cancellation and progress; [`memory`]: the operating
-//!   system's figures about memory; [`bandwidth`]: the measured bandwidth of memory; [`resources`]:
-//!   all resources of a long call.
+//! - [`budget`]: the memory budget; [`automatic`]: budgets that the user leaves open; [`job`]:
+//!   cancellation and progress; [`memory`]: the operating system's figures about memory;
+//!   [`bandwidth`]: the measured bandwidth of memory; [`resources`]: all resources of a long call.
 //! - [`huge`]: large arrays on huge pages.
 //! - [`in_order`]: parallel work whose effects keep one order.
 //! - [`splitmix`]: a hash of integers; [`varint`]: integers in as many bytes as they need.
