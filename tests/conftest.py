@@ -26,13 +26,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Divide tests by files, and run those of clusters one after another: some end all workers."""
+    """Divide tests by files, and run those of the package `cluster` in one process."""
     from xdist.scheduler import LoadFileScheduling
 
     class ByFile(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = str(super()._split_scope(nodeid))
-            return "clusters" if Path(file).name.startswith("test_cluster") else file
+            return "cluster" if Path(file).parent.name == "cluster" else file
 
     return ByFile(config, log)
 

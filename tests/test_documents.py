@@ -20,8 +20,8 @@ MAX_LINES = 120
 #: How blocks begin that do not run, and why.
 NOT_RUN = {
     "brimful import mongodb://": "needs a server; test_documents_in_databases.py does the same",
-    "brimful run pagerank web.brimful --cluster auto": "needs machines; see test_cluster.py",
-    "brimful import part-*.txt.gz web": "needs machines; see test_cluster_imports.py",
+    "brimful run pagerank web.brimful --cluster auto": "needs machines; see tests/cluster",
+    "brimful import part-*.txt.gz web": "needs machines; see tests/cluster",
     "make demo ": "builds the package, and runs this test",
     "pip install ": "needs the network; test_bare.py installs a wheel",
     "[project.entry-points": "a part of a package, not a program",

@@ -16,7 +16,7 @@ import pytest
 
 from command import DONE, IO, assert_one_sentence, brimful, names_below
 from kills import KILLS, SCENARIOS, Scenario, contents, finish, play
-from plans import with_nightly
+from nightly import with_nightly
 
 #: Failures of each scenario: as many as kills, of each class.
 CLASSES = {

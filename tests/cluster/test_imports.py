@@ -15,20 +15,9 @@ from ray.cluster_utils import Cluster
 
 import brimful as bf
 from brimful.cluster import importing, keeping, sorting
-from clusters import kill, meanwhile, no_worker_stays, processes, three_nodes
+from cluster.nodes import kill, meanwhile, processes
 from command import DONE, USAGE, brimful
 from edge_files import IMPORTS, broken_files, edges, imported, lines, text_files
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """Three nodes, to which this process is connected."""
-    yield from three_nodes()
-
-
-@pytest.fixture(autouse=True)
-def _no_worker_of_another_test() -> None:
-    no_worker_stays()
 
 
 @pytest.mark.parametrize(

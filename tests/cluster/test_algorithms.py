@@ -6,7 +6,7 @@ import logging
 import os
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,8 +19,8 @@ import brimful as bf
 from brimful.cluster import driver
 from brimful.cluster.exchange import Board, Mapped, Slots, Views
 from brimful.cluster.worker import _open_graph
-from clusters import kill, meanwhile, no_worker_stays, three_nodes, workers
-from plans import with_nightly
+from cluster.nodes import kill, meanwhile, workers
+from nightly import with_nightly
 from test_structured_messages import Extremes
 
 #: Kills at random moments, and in a nightly run.
@@ -31,23 +31,6 @@ bandwidths = {"disk_bandwidth": 2.0, "memory_bandwidth": 30.0}
 
 #: Supersteps that take some seconds.
 LONG = {"tolerance": 0.0, "max_supersteps": 150}
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """Three nodes, to which this process is connected."""
-    yield from three_nodes()
-
-
-@pytest.fixture(scope="module")
-def graph(rmat: Path) -> bf.Graph:
-    """A graph of 18 intervals or fewer, with hubs."""
-    return bf.Graph.open(rmat)
-
-
-@pytest.fixture(autouse=True)
-def _no_worker_of_another_test() -> None:
-    no_worker_stays()
 
 
 def columns(result: bf.Result) -> dict[str, Any]:

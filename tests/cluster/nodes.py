@@ -21,16 +21,6 @@ MARK = f"BRIMFUL_TESTS={os.getpid()}"
 os.environ.update([MARK.split("="), ("RAY_TQDM_PATCH_PRINT", "0")])
 
 
-def one_node() -> Iterator[None]:
-    """Connect this process to a cluster of one node, until the fixture ends."""
-    import ray
-
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.init("local", num_cpus=8, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
-
-
 def three_nodes() -> Iterator[Any]:
     """Connect this process to a cluster of three nodes on this machine, until the fixture ends."""
     import ray

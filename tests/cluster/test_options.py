@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,26 +17,9 @@ from ray.experimental import tqdm_ray
 
 import brimful as bf
 from brimful.cluster import driver
-from clusters import no_worker_stays, three_nodes
+from cluster.nodes import no_worker_stays
 from command import BRIMFUL, BUDGET, DONE, INTERRUPTED, USAGE, assert_one_sentence, brimful
 from servers import free_port
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """Three nodes, to which this process is connected."""
-    yield from three_nodes()
-
-
-@pytest.fixture(scope="module")
-def graph(rmat: Path) -> bf.Graph:
-    """A graph of 18 intervals or fewer, with hubs."""
-    return bf.Graph.open(rmat)
-
-
-@pytest.fixture(autouse=True)
-def _no_worker_of_another_test() -> None:
-    no_worker_stays()
 
 
 @pytest.mark.nightly

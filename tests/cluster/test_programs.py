@@ -19,24 +19,21 @@ import pytest
 import brimful as bf
 from brimful.stores import Opening, Store, register
 from brimful.stores.base import load_missing
-from clusters import arcs, both, kill, no_worker_stays, one_node, workers
-from plans import with_nightly
-from test_cluster import Hops, Means
+from cluster.nodes import arcs, both, kill, no_worker_stays, workers
+from cluster.test_algorithms import Hops, Means
+from nightly import with_nightly
 from test_structured_messages import Routes
 
 NAMES = ["amber", "birch", "cedar", "dune", "ember", "fern", "grove", "heath", "iris", "jade"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[None]:
-    """A cluster of one node, which all runs of this file use."""
-    yield from one_node()
+pytestmark = pytest.mark.usefixtures("cluster")
 
 
 @pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
-    path = tmp_path_factory.mktemp("graphs") / "g.brimful"
-    return bf.Graph.from_arrow(arcs(400, 2400, 1), weight="weight", path=path)
+def graph(weighted: bf.Graph) -> bf.Graph:
+    """The graph of all tests of this file, unless they name another."""
+    return weighted
 
 
 @pytest.fixture(scope="module")

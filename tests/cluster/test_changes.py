@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import brimful as bf
-from clusters import arcs, both, one_node
+from cluster.nodes import both
 
-
-@pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[None]:
-    """A cluster of one node, which all runs of this file use."""
-    yield from one_node()
+pytestmark = pytest.mark.usefixtures("cluster")
 
 
 @pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
-    path = tmp_path_factory.mktemp("graphs") / "g.brimful"
-    return bf.Graph.from_arrow(arcs(400, 2400, 1), weight="weight", path=path)
+def graph(weighted: bf.Graph) -> bf.Graph:
+    """The graph of all tests of this file, unless they name another."""
+    return weighted
 
 
 class Growing(bf.Pregel):

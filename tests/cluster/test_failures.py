@@ -19,32 +19,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray
+from ray.cluster_utils import Cluster
 
 import brimful as bf
 from brimful.cluster import driver, keeping
 from brimful.io.ingest import import_paths
 from brimful.options.imports import import_options
 from brimful.resources import Resources
-from clusters import kill, meanwhile, no_worker_stays, one_node, processes, workers
+from cluster.nodes import kill, meanwhile, processes, workers
+from cluster.test_algorithms import LONG, columns
 from edge_files import edges, imported, lines
-from test_cluster import LONG, columns
 from test_faulty_disk import ALWAYS, shim  # noqa: F401 - a fixture
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    """A cluster of one node, to which this process is connected."""
-    yield from one_node()
-
-
-@pytest.fixture(scope="module")
-def graph(rmat: Path) -> bf.Graph:
-    return bf.Graph.open(rmat)
-
-
-@pytest.fixture(autouse=True)
-def _no_worker_of_another_test() -> None:
-    no_worker_stays()
 
 
 @pytest.fixture
@@ -65,7 +50,7 @@ def stop_for(seconds: float, found: int, over: threading.Event) -> None:
 
 
 @pytest.mark.nightly
-def test_a_slow_worker_is_waited_for(cluster: None, graph: bf.Graph) -> None:
+def test_a_slow_worker_is_waited_for(cluster: Cluster, graph: bf.Graph) -> None:
     one = bf.pagerank(graph, **LONG)
     stopped = threading.Event()
 
@@ -85,7 +70,7 @@ def test_a_slow_worker_is_waited_for(cluster: None, graph: bf.Graph) -> None:
 
 @pytest.mark.nightly
 def test_a_worker_that_is_killed_twice_is_replaced_twice(
-    cluster: None, graph: bf.Graph, tmp_path: Path
+    cluster: Cluster, graph: bf.Graph, tmp_path: Path
 ) -> None:
     one = bf.pagerank(graph, **LONG)
 
@@ -109,7 +94,7 @@ def test_a_worker_that_is_killed_twice_is_replaced_twice(
 
 
 def test_tasks_that_sort_are_repeated_and_waited_for(
-    cluster: None, files: list[Path], tmp_path: Path
+    cluster: Cluster, files: list[Path], tmp_path: Path
 ) -> None:
     alone = imported(files, tmp_path / "one.brimful", {}, None)
     killed: list[int] = []
@@ -134,7 +119,7 @@ def test_tasks_that_sort_are_repeated_and_waited_for(
 
 @pytest.mark.nightly
 def test_tasks_that_rank_and_map_are_repeated(
-    cluster: None, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = imported(files, tmp_path / "one.brimful", {}, None)
     killed: set[bytes] = set()
@@ -173,7 +158,7 @@ def own_bytes(title: bytes) -> int:
 
 
 @pytest.mark.nightly
-def test_tasks_that_sort_keep_their_budget(cluster: None, tmp_path: Path) -> None:
+def test_tasks_that_sort_keep_their_budget(cluster: Cluster, tmp_path: Path) -> None:
     budget, place = 100 << 20, {"cluster": "auto", "workers": 2}
     lottery, large = np.random.default_rng(1), []
     for number in range(4):
@@ -202,7 +187,7 @@ def test_tasks_that_sort_keep_their_budget(cluster: None, tmp_path: Path) -> Non
 
 
 def test_a_worker_of_another_version_is_refused(
-    cluster: None, graph: bf.Graph, files: list[Path], monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, graph: bf.Graph, files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = bf.__version__
     monkeypatch.setattr(bf, "__version__", "0.0.1")
@@ -290,7 +275,7 @@ def test_a_full_disk_of_a_task_is_named(
 RUN = """
 import sys
 import brimful as bf
-from test_cluster import Hops
+from cluster.test_algorithms import Hops
 try:
     bf.run(bf.Graph.open(sys.argv[1]), Hops(), store="file:" + sys.argv[2], cluster="local:2")
 except bf.BrimfulError as error:
@@ -313,7 +298,7 @@ def test_a_full_disk_of_a_worker_is_named(
 
 
 def test_an_object_store_without_room_ends_an_import(
-    cluster: None, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(value: object) -> None:
         raise ray.exceptions.OutOfDiskError("the disk of /tmp/ray is full")

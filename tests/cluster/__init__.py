@@ -1,0 +1,1 @@
+"""Runs and imports on a Ray cluster, which all tests of this package share."""

@@ -1,0 +1,13 @@
+"""Parameters of which `make nightly` runs more than `make test`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+
+def with_nightly(some: Sequence[object], more: Sequence[object]) -> list[Any]:
+    """Return parameters, of which `more` are of `make nightly`."""
+    return [*some, *(pytest.param(one, marks=pytest.mark.nightly) for one in more)]
