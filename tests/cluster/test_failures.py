@@ -256,6 +256,7 @@ except bf.BrimfulError as error:
 """
 
 
+@pytest.mark.nightly
 def test_a_full_disk_of_a_task_is_named(
     files: list[Path],
     tmp_path: Path,
@@ -320,3 +321,21 @@ def test_a_ray_that_does_not_start_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         driver.connected("local:2"),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("later", "kind", "text"),
+    [
+        ([999], bf.WorkerLostError, "a node was lost while workers started"),
+        ([999, 999], bf.UsageError, r"no room for 2 workers of 999 CPUs each, or does not start"),
+    ],
+)
+def test_workers_that_do_not_start_are_not_waited_for_where_a_node_was_lost(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, later: list[int], kind: Any, text: str
+) -> None:
+    nodes = [[999, 999], later]
+    monkeypatch.setattr(driver, "_cpus_of_nodes", lambda: nodes.pop(0) if nodes else later)
+    monkeypatch.setattr(driver, "_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(driver, "_START_SECONDS", 0.3)
+    with pytest.raises(kind, match=text), driver.Crew(2, 999) as crew:
+        crew.start()

@@ -38,7 +38,7 @@ MAX_RESTARTS = 3
 #: Seconds to wait for workers to start, and for their figures or errors at the end.
 _START_SECONDS = 120.0
 _LAST_SECONDS = 10.0
-#: Seconds to wait before workers are started again.
+#: Seconds to wait before workers are started again, and between looks at nodes while they start.
 _PAUSE_SECONDS = 3.0
 #: Seconds to wait for a cluster to accept a connection.
 _REACH_SECONDS = 5.0
@@ -121,7 +121,7 @@ class Crew:
 
         from brimful import __version__
 
-        if sum(cpus // self.threads for cpus in _cpus_of_nodes()) < self.count:
+        if not self._has_room():
             raise self._no_room("")
         actor = ray.remote(Worker).options(
             num_cpus=self.threads,
@@ -129,13 +129,19 @@ class Crew:
             scheduling_strategy="SPREAD",
         )
         self.actors = [actor.remote() for _ in range(self.count)]
-        try:
-            places = [one.place.remote() for one in self.actors]
-            self.places = ray.get(places, timeout=_START_SECONDS)
-        except ray.exceptions.GetTimeoutError:
-            raise self._no_room(f", or does not start them in {_START_SECONDS:.0f} s") from None
-        except ray.exceptions.RayError as error:
-            raise lost("a worker", error) from None
+        places = [one.place.remote() for one in self.actors]
+        end = time.monotonic() + _START_SECONDS
+        while not self.places:
+            try:
+                self.places = ray.get(places, timeout=_PAUSE_SECONDS)
+            except ray.exceptions.GetTimeoutError:
+                if not self._has_room():
+                    raise WorkerLostError("a node was lost while workers started") from None
+                if time.monotonic() > end:
+                    waited = f", or does not start them in {_START_SECONDS:.0f} s"
+                    raise self._no_room(waited) from None
+            except ray.exceptions.RayError as error:
+                raise lost("a worker", error) from None
         for place in self.places:
             if place["version"] != __version__:
                 raise UsageError(
@@ -158,6 +164,9 @@ class Crew:
         return len({place["node"] for place in self.places}) == 1 and all(
             place["has_shared_memory"] for place in self.places
         )
+
+    def _has_room(self) -> bool:
+        return sum(cpus // self.threads for cpus in _cpus_of_nodes()) >= self.count
 
     def _no_room(self, otherwise: str) -> UsageError:
         return UsageError(
