@@ -383,7 +383,7 @@ mod tests {
     /// Moving all greater entries for each new source would move some 10^13 bytes.
     #[test]
     fn a_hub_receives_from_very_many_sources_at_once() {
-        const SOURCES: u64 = 1 << 20;
+        const SOURCES: u64 = 1 << 17;
         let mut hub = Vertex::<u64, f64, (), f64>::new(0, 0.0, Edges::default());
         let mut expected = BTreeMap::new();
         for round in 0..3 {

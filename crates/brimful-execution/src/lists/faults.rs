@@ -72,8 +72,8 @@ fn check(work: impl Fn(&FaultFolder, &mut Collected) -> Result<()>) {
     for class in [Operation::Create, Operation::Read, Operation::Write] {
         let count = calm.count(class);
         assert!(count > 0, "{class:?}");
-        // The first operations, the last, and some between.
-        for number in (1..=count).filter(|n| *n < 4 || *n == count || n % (count / 5 + 1) == 0) {
+        // The first operation, the last, and some between.
+        for number in (1..=count).filter(|n| *n == 1 || *n == count || n % (count / 3 + 1) == 0) {
             for (fault, passes) in
                 [(Fault::Io, false), (Fault::Full, false), (Fault::Interrupted, true)]
             {

@@ -67,7 +67,7 @@ fn distances_of_random_graphs() {
 
 #[test]
 fn lists_on_disk_change_no_answer() {
-    let graph = random_graph(40_000, 6, 9);
+    let graph = random_graph(16_000, 6, 9);
     let expected = distances(&graph, 0);
     let options = ExecutionOptions { lists: ListLocation::Disk, ..ExecutionOptions::default() };
     for mode in MODES {

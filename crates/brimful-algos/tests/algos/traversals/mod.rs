@@ -47,8 +47,8 @@ fn cases(folder: &Path, number: usize) -> Case {
     let cases = [
         (Kind::Rmat { scale: 9, edge_factor: 14 }, false),
         (Kind::Rmat { scale: 8, edge_factor: 3 }, true),
-        (Kind::Chain { vertices: 300 }, false),
-        (Kind::Grid { rows: 20, columns: 17, torus: false }, true),
+        (Kind::Chain { vertices: 150 }, false),
+        (Kind::Grid { rows: 14, columns: 11, torus: false }, true),
         (Kind::Star { vertices: 400 }, true),
     ];
     let (kind, undirected) = cases[number];
