@@ -15,7 +15,7 @@ from command import succeed
 ROOT = Path(__file__).resolve().parent.parent
 
 # How many examples a property is tried with; `make nightly` chooses the second profile.
-settings.register_profile("everyday", max_examples=25, deadline=None)
+settings.register_profile("everyday", max_examples=15, deadline=None)
 settings.register_profile("nightly", max_examples=1000, deadline=None)
 settings.load_profile("everyday")
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
-
-import pytest
 
 from command import succeed
 
@@ -28,8 +25,3 @@ def plan(*arguments: object) -> dict[str, Any]:
 def run(*arguments: object) -> dict[str, Any]:
     """Return the figures of `brimful run --json`."""
     return succeed("run", *arguments, "--json", "--quiet").figures
-
-
-def with_nightly(some: Sequence[object], more: Sequence[object]) -> list[Any]:
-    """Return parameters, of which `more` are of `make nightly`."""
-    return [*some, *(pytest.param(one, marks=pytest.mark.nightly) for one in more)]

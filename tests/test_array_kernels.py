@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
+from nightly import rows_with_nightly, with_nightly
 
 
 class Ranks(bf.Program):
@@ -93,10 +94,12 @@ class Reached(bf.Program):
 #: Programs, and whether they read weights.
 PROGRAMS: list[tuple[bf.Program, bool]] = [
     (Ranks(), False),
+    (Nearest(), True),
+]
+OTHERS: list[tuple[bf.Program, bool]] = [
     (Distances(7), False),
     (Distances(7), True),
     (Least(), False),
-    (Nearest(), True),
 ]
 
 
@@ -112,7 +115,11 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
     return bf.Graph.from_arrow(table, weight="weight", path=path)
 
 
-@pytest.mark.parametrize(("program", "weighted"), PROGRAMS, ids=lambda it: type(it).__name__)
+@pytest.mark.parametrize(
+    ("program", "weighted"),
+    rows_with_nightly(PROGRAMS, OTHERS),
+    ids=lambda it: type(it).__name__,
+)
 def test_arrays_compiled_code_and_calls_give_one_answer(
     graph: bf.Graph, program: bf.Program, weighted: bool
 ) -> None:
@@ -129,13 +136,14 @@ def test_arrays_compiled_code_and_calls_give_one_answer(
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"store": "memory"},
-        {"store": "bytes", "threads": 1},
-        {"store": "file", "cache": "lru:500"},
-        {"store": "kv", "partitioner": "hash"},
-        {"store": "rocksdb"},
-    ],
+    with_nightly(
+        [
+            {"store": "bytes", "threads": 1},
+            {"store": "file", "cache": "lru:500"},
+            {"store": "kv", "partitioner": "hash"},
+        ],
+        [{"store": "memory"}, {"store": "rocksdb"}],
+    ),
     ids=lambda options: options["store"],
 )
 def test_arrays_on_a_store_give_the_answer_of_shards(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from command import BUDGET, INPUT, USAGE, refuse, succeed
+from nightly import with_nightly
 from strategies import Case, cases, graph_of, values
 
 METHODS: list[Callable[..., bf.Result]] = [bf.louvain, bf.leiden]
@@ -100,11 +101,7 @@ def test_no_vertex_gains_by_moving(
 
 @pytest.fixture(
     scope="module",
-    # The largest one takes half a minute.
-    params=[
-        pytest.param(name, marks=[pytest.mark.nightly] if "Slashdot" in name else [])
-        for name in GRAPHS
-    ],
+    params=with_nightly(list(GRAPHS)[:1], list(GRAPHS)[1:]),
 )
 def real(
     request: pytest.FixtureRequest, data: Path, tmp_path_factory: pytest.TempPathFactory

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
+from nightly import rows_with_nightly, with_nightly
 
 COUNTED: dict[str, Any] = {"calls": bf.Aggregator("sum", 0), "most": bf.Aggregator("max", -1.0)}
 
@@ -168,7 +169,7 @@ def check(graph: bf.Graph, program: Any, **options: Any) -> bf.Result:
 @pytest.mark.parametrize("vertices", [None, 7])
 @pytest.mark.parametrize("weighted", WEIGHTED)
 @pytest.mark.parametrize("shape", GRAPHS)
-@pytest.mark.parametrize("program", [Sums, Sends, SendsToAll, Stays, Least])
+@pytest.mark.parametrize("program", with_nightly([Sums, Sends, Stays], [SendsToAll, Least]))
 def test_supersteps_are_those_in_which_a_vertex_computes(
     program: Any, shape: str, weighted: bool, vertices: int | None
 ) -> None:
@@ -217,7 +218,7 @@ class Lightest(bf.Program):
         return np.minimum(vertex.state, signals[0])
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", with_nightly([True], [False]))
 @pytest.mark.parametrize("program", [Strength, Lightest])
 def test_messages_and_signals_may_be_the_weights(program: Any, weighted: bool) -> None:
     arcs = {"source": [1, 2, 3, 2], "target": [2, 3, 4, 4], "weight": [0.5, -0.0, 3.0, 2.5]}
@@ -230,13 +231,10 @@ def test_messages_and_signals_may_be_the_weights(program: Any, weighted: bool) -
 
 @pytest.mark.parametrize(
     ("program", "weighted"),
-    [
-        (Reciprocal, False),
-        pytest.param(Reciprocal, True, marks=pytest.mark.nightly),
-        (ReciprocalSum, False),
-        pytest.param(ReciprocalFlow, False, marks=pytest.mark.nightly),
-        (ReciprocalFlow, True),
-    ],
+    rows_with_nightly(
+        [(Reciprocal, False), (ReciprocalFlow, True)],
+        [(Reciprocal, True), (ReciprocalSum, False), (ReciprocalFlow, False)],
+    ),
 )
 def test_vertices_without_edges_compute_no_message(program: Any, weighted: bool) -> None:
     with graph_of("star", 7) as graph:
@@ -244,7 +242,7 @@ def test_vertices_without_edges_compute_no_message(program: Any, weighted: bool)
 
 
 @pytest.mark.parametrize("weighted", WEIGHTED)
-@pytest.mark.parametrize("program", [Reciprocal, ReciprocalSum])
+@pytest.mark.parametrize("program", with_nightly([Reciprocal], [ReciprocalSum]))
 def test_a_message_that_has_an_edge_fails_alike(program: Any, weighted: bool) -> None:
     class Fails(program):  # type: ignore[misc]
         def initial_value(self, vertex: Any) -> Any:
@@ -359,16 +357,11 @@ class Becomes(bf.Program):
 
 @pytest.mark.parametrize(
     ("first", "second", "changes"),
-    [
-        (3, 3.0, 0),
-        (True, 1, 0),
-        (0.0, -0.0, 0),
-        (math.nan, math.nan, 0),
-        (0.0, math.nan, 3),
-        (3, 4.0, 3),
-        # A float of 64 bits rounds the integer.
-        (2**53, 2.0**53, 0),
-    ],
+    rows_with_nightly(
+        # A float of 64 bits rounds the last integer.
+        [(True, 1, 0), (0.0, -0.0, 0), (0.0, math.nan, 3), (2**53, 2.0**53, 0)],
+        [(3, 3.0, 0), (math.nan, math.nan, 0), (3, 4.0, 3)],
+    ),
 )
 @pytest.mark.parametrize("store", ["memory", "bytes"])
 def test_numbers_that_are_equal_are_no_change(
@@ -486,7 +479,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("name", ["Refused", "Vertices"])
+@pytest.mark.parametrize("name", with_nightly(["Vertices"], ["Refused"]))
 @pytest.mark.parametrize(("body", "reason"), REFUSED, ids=[body for body, _ in REFUSED])
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_a_refusal_has_method_line_and_reason(

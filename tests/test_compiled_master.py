@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
+from nightly import rows_with_nightly
 
 
 class Watched(bf.Pregel):
@@ -169,7 +170,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield graph
 
 
-PROGRAMS: list[tuple[Callable[[], Any], bool]] = [(Ranks, False), (Near, True), (Tally, True)]
+PROGRAMS = rows_with_nightly([(Ranks, False), (Tally, True)], [(Near, True)])
 
 
 def told(program: Any) -> Any:
@@ -269,12 +270,7 @@ class LastSum(Last):
 
 @pytest.mark.parametrize(
     ("weighted", "kind"),
-    [
-        (False, Last),
-        (True, LastSum),
-        pytest.param(True, Last, marks=pytest.mark.nightly),
-        pytest.param(False, LastSum, marks=pytest.mark.nightly),
-    ],
+    rows_with_nightly([(False, Last), (True, LastSum)], [(True, Last), (False, LastSum)]),
 )
 def test_the_master_is_not_asked_for_a_superstep_without_computing_vertices(
     kind: type[Last], weighted: bool

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
+from nightly import rows_with_nightly
 
 
 class Ranks(bf.Pregel):
@@ -150,9 +151,11 @@ class Losses(bf.Pregel):
 PROGRAMS: list[tuple[bf.Pregel, bool]] = [
     (Ranks(), False),
     (Distances(3), True),
+    (Common(), False),
+]
+OTHERS: list[tuple[bf.Pregel, bool]] = [
     (Distances(3), False),
     (Greatest(), False),
-    (Common(), False),
     (Shares(), False),
     (Losses(), True),
 ]
@@ -183,8 +186,8 @@ def close(found: dict[int, Any]) -> Any:
 
 @pytest.mark.parametrize(
     ("program", "weighted"),
-    PROGRAMS,
-    ids=[f"{type(program).__name__}-{weighted}" for program, weighted in PROGRAMS],
+    rows_with_nightly(PROGRAMS, OTHERS),
+    ids=[f"{type(program).__name__}-{weighted}" for program, weighted in PROGRAMS + OTHERS],
 )
 def test_a_compiled_program_answers_as_an_interpreted_one(
     graph: bf.Graph, program: bf.Pregel, weighted: bool

@@ -25,6 +25,7 @@ from brimful.conformance import check_store
 from brimful.stores import Opening, Store
 from command import IO, USAGE, brimful, refuse, smallest, succeed
 from disks import small_disk
+from nightly import with_nightly
 from test_stores import ANY_ORDER, RUNS, arcs, assert_same, compute
 
 
@@ -230,7 +231,9 @@ def test_the_vertices_of_an_algorithm_stay_on_a_server(
         assert kept[40] == 40
 
 
-@pytest.mark.parametrize("more", [{"cache": "lru:20"}, {"cache": "score:20"}, {"lists": "disk"}])
+@pytest.mark.parametrize(
+    "more", with_nightly([{"cache": "lru:20"}], [{"cache": "score:20"}, {"lists": "disk"}])
+)
 def test_caches_and_lists_on_disk_change_nothing(
     graph: bf.Graph, url: str, more: dict[str, Any]
 ) -> None:

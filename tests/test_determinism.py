@@ -8,6 +8,7 @@ import pytest
 
 import brimful as bf
 from command import names_below, succeed
+from nightly import rows_with_nightly
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +35,10 @@ def compute(graph: bf.Graph, algorithm: str, **options: object) -> bf.Result:
 
 @pytest.mark.parametrize(
     ("algorithm", "options"),
-    [
-        ("pagerank", {"precision": "f64"}),
-        pytest.param("pagerank", {"precision": "f32"}, marks=pytest.mark.nightly),
-        ("connected_components", {}),
-    ],
+    rows_with_nightly(
+        [("pagerank", {"precision": "f64"}), ("connected_components", {})],
+        [("pagerank", {"precision": "f32"})],
+    ),
 )
 def test_same_bits_at_any_budget_and_thread_count(
     large: Path, tmp_path: Path, algorithm: str, options: dict[str, str]

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from command import succeed
+from nightly import with_nightly
 from oracle import Edge
 from strategies import Case, cases, graph_of, values
 
@@ -195,11 +196,7 @@ def test_ktruss(case: Case) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "astro-ph.graph.gz",
-        pytest.param("wiki-Vote.txt.gz", marks=pytest.mark.nightly),
-        pytest.param("email-enron.jlg", marks=pytest.mark.nightly),
-    ],
+    with_nightly(["astro-ph.graph.gz"], ["wiki-Vote.txt.gz", "email-enron.jlg"]),
 )
 def test_blocks_and_trusses_of_real_graphs(name: str, data: Path, tmp_path: Path) -> None:
     path = tmp_path / "g.brimful"

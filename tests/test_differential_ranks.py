@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from command import succeed
+from nightly import with_nightly
 from oracle import Edge
 from strategies import Case, cases, graph_of, sources_of, values
 
@@ -243,9 +244,7 @@ def test_closeness_and_harmonic(case: Case) -> None:
     assert sums == pytest.approx(inverse, rel=0.8)
 
 
-@pytest.mark.parametrize(
-    "bits", [6, *(pytest.param(one, marks=pytest.mark.nightly) for one in (8, 10))]
-)
+@pytest.mark.parametrize("bits", with_nightly([6], [8, 10]))
 def test_balls_are_within_their_error(data: Path, tmp_path: Path, bits: int) -> None:
     path = tmp_path / "g.brimful"
     succeed("import", data / "wiki-Vote.txt.gz", path, "--quiet")

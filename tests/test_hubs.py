@@ -12,6 +12,7 @@ import pytest
 
 from cgroup import hard_limit
 from command import BUDGET, DONE, brimful, succeed
+from nightly import rows_with_nightly
 
 MIB = 1 << 20
 #: Edges of the hub.
@@ -63,9 +64,7 @@ SHORT = ["--max-supersteps", 2, "--tolerance", 0]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("store", "first"), [("bytes", 90), pytest.param("memory", 44, marks=pytest.mark.nightly)]
-)
+@pytest.mark.parametrize(("store", "first"), rows_with_nightly([("bytes", 90)], [("memory", 44)]))
 def test_a_hub_fits_the_budget_that_is_named(hub: Path, store: str, first: int) -> None:
     at_named_budgets(hub, first, "pagerank", hub, "--store", store, *SHORT)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from command import BRIMFUL, INTERRUPTED, assert_one_sentence, names_below, succeed
+from nightly import with_nightly
 
 #: What the product promises is one second; a loaded machine gets some more.
 PATIENCE_SECONDS = 5.0
@@ -172,13 +173,7 @@ counter.close()
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "call",
-    [
-        "count_many",
-        *(
-            pytest.param(call, marks=pytest.mark.nightly)
-            for call in ("add_many", "sync", "count", "top")
-        ),
-    ],
+    with_nightly(["count_many"], ["add_many", "sync", "count", "top"]),
 )
 def test_an_interrupted_call_of_a_collection_can_be_repeated(tmp_path: Path, call: str) -> None:
     done = subprocess.run(
@@ -231,7 +226,9 @@ bag.close()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", ["box fetch", "box store", "bag fetch", "bag iterate", "sort"])
+@pytest.mark.parametrize(
+    "call", with_nightly(["box store", "bag fetch", "sort"], ["box fetch", "bag iterate"])
+)
 def test_long_calls_on_records_are_interrupted(tmp_path: Path, call: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _RECORDS, tmp_path, call],

@@ -278,7 +278,7 @@ def test_the_command_line_refuses_before_the_run(edges: Path, tmp_path: Path) ->
 
 
 def test_text_is_joined_in_the_least_memory(tmp_path: Path) -> None:
-    ids = np.arange(3_000_000)
+    ids = np.arange(2_000_000)
     people = tmp_path / "people.csv"
     pyarrow.csv.write_csv(pa.table({"vertex": ids, "score": ids / 7}), people)
     ring = pa.table({"source": ids, "target": np.roll(ids, 1)})

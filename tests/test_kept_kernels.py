@@ -20,7 +20,7 @@ from brimful.kernels.kept import Kept, KeptKernel
 from brimful.kernels.machine_code import MachineCode
 from brimful.kernels.numbers import Numbers
 from compiled_programs import Distances, random_graph
-from plans import with_nightly
+from nightly import with_nightly
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ from command import (
     smallest,
     succeed,
 )
-from plans import with_nightly
+from nightly import with_nightly
 
 MIB = 1 << 20
 #: With few supersteps, as this is about memory. Triangles, quadratic in hubs, take minutes here and
@@ -69,9 +69,8 @@ ALGORITHMS = {
     "leiden": ["--levels", 1],
     "color": [],
 }
-#: Algorithms whose memory is unlike that of the others.
-EVERYDAY = ["pagerank", "hits", "betweenness", "closeness", "scc", "kcore", "spanning_forest"]
-EVERYDAY += ["bridges", "random_walks", "bfs", "label_propagation", "color"]
+#: One of each way to hold states: test_smallest.py runs all algorithms in little memory.
+EVERYDAY = ["pagerank", "betweenness", "scc", "random_walks", "label_propagation", "color"]
 
 
 def passes_within(limit_mib: int, most_mib: int, *arguments: object) -> int:
@@ -104,7 +103,6 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "algorithm",
-    # One of each way to hold its states every day; test_smallest.py runs all in little memory too.
     with_nightly(EVERYDAY, sorted(ALGORITHMS.keys() - set(EVERYDAY))),
 )
 def test_an_algorithm_keeps_a_small_limit(graph: Path, algorithm: str) -> None:
@@ -153,7 +151,7 @@ def test_calls_in_python_leave_no_memory_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["e.u32", "e.txt"])
+@pytest.mark.parametrize("name", with_nightly(["e.txt"], ["e.u32"]))
 def test_export_and_import_keep_a_small_limit(graph: Path, tmp_path: Path, name: str) -> None:
     lossy = ["--lossy"] if name.endswith((".u32", ".csv")) else []
     passes_within(96, 96, "export", graph, tmp_path / name, *lossy)
@@ -162,8 +160,8 @@ def test_export_and_import_keep_a_small_limit(graph: Path, tmp_path: Path, name:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lists", ["memory", "disk"])
-@pytest.mark.parametrize("store", ["memory", "bytes", "file"])
+@pytest.mark.parametrize("lists", with_nightly(["disk"], ["memory"]))
+@pytest.mark.parametrize("store", with_nightly(["bytes", "file"], ["memory"]))
 def test_a_store_keeps_a_small_limit(tmp_path: Path, store: str, lists: str) -> None:
     graph = tmp_path / "rmat16.brimful"
     succeed("generate", "rmat", graph, "--scale", 16, "--edge-factor", 16, "--quiet")
@@ -365,7 +363,7 @@ def test_a_signal_at_any_time_ends_in_one_sentence(tmp_path: Path, number: signa
         ["export", graph, tmp_path / "e.txt.gz"],
     )
     for command in commands:
-        for _ in range(3):
+        for _ in range(2):
             process = subprocess.Popen(
                 [*BRIMFUL, *(str(argument) for argument in command), "--log", "-", "--quiet"],
                 stdout=subprocess.PIPE,

@@ -24,6 +24,7 @@ from command import (
     succeed,
     write_edges,
 )
+from nightly import with_nightly
 
 CONTENTS = {
     "manifest",
@@ -97,7 +98,7 @@ def test_the_log_of_a_run_adds_up(rmat: Path, tmp_path: Path, algorithm: str) ->
 LISTED = ("seconds", "frontier", "signals", "edges", "bytes_read", "bytes_written")
 
 
-@pytest.mark.parametrize("place", [(), ("--store", "bytes"), ("--store", "file")])
+@pytest.mark.parametrize("place", with_nightly([(), ("--store", "file")], [("--store", "bytes")]))
 def test_the_frontier_of_a_search_is_its_layers(
     rmat: Path, tmp_path: Path, place: tuple[str, ...]
 ) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 import brimful as bf
 from command import BRIMFUL, INPUT, USAGE, brimful, refuse, succeed
-from plans import MACHINE, near, plan, run, with_nightly
+from nightly import with_nightly
+from plans import MACHINE, near, plan, run
 
 MIB = 1 << 20
 

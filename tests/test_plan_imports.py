@@ -13,7 +13,8 @@ import pytest
 from brimful.io.sampling import sizes_of_inputs
 from brimful.options.imports import import_options
 from command import refuse, succeed
-from plans import near, with_nightly
+from nightly import with_nightly
+from plans import near
 
 _IMPORTS = [("txt", "120M")]
 _MORE_IMPORTS = [

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
+from nightly import with_nightly
 
 WAYS: list[dict[str, Any]] = [
     {},
@@ -96,7 +97,7 @@ def prepared(way: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-@pytest.mark.parametrize("program", [Ranks, Both])
+@pytest.mark.parametrize("program", with_nightly([Both], [Ranks]))
 def test_a_run_ends_when_no_state_changes_by_more_than_the_tolerance(
     graph: bf.Graph, tmp_path: Path, way: dict[str, Any], program: Any
 ) -> None:

@@ -118,7 +118,7 @@ def test_quiet_is_silent(rmat: Path) -> None:
 
 
 def test_progress_shows_on_standard_error(tmp_path: Path) -> None:
-    outcome = succeed("generate", "rmat", tmp_path / "g.brimful", "--scale", 20)
+    outcome = succeed("generate", "rmat", tmp_path / "g.brimful", "--scale", 18)
     assert outcome.err.startswith("brimful: ")
     outcome = succeed("run", "pagerank", tmp_path / "g.brimful", "--tolerance", 0)
     assert "superstep" in outcome.err

@@ -15,6 +15,7 @@ import pytest
 import brimful as bf
 from cgroup import hard_limit
 from command import BUDGET, DONE, IO, USAGE, assert_one_sentence, brimful, refuse, succeed
+from nightly import with_nightly
 
 STORES = ("memory", "bytes", "file", "kv")
 #: Those in a folder.
@@ -308,7 +309,7 @@ class Least(bf.Program):
 
 
 @pytest.mark.parametrize("store", STORES)
-@pytest.mark.parametrize("vertices", [2, 3000, 30_000])
+@pytest.mark.parametrize("vertices", with_nightly([2, 3000], [30_000]))
 def test_the_budget_that_a_program_names_works(tmp_path: Path, store: str, vertices: int) -> None:
     url = f"{store}:{tmp_path / 'store'}" if store in FOLDERS else store
     # A hub, and ids with gaps.
@@ -328,7 +329,7 @@ def test_the_budget_that_a_program_names_works(tmp_path: Path, store: str, verti
 
 
 @pytest.mark.parametrize("store", FOLDERS)
-@pytest.mark.parametrize("algorithm", ["hits", "kcore", "connected_components"])
+@pytest.mark.parametrize("algorithm", with_nightly(["hits"], ["kcore", "connected_components"]))
 def test_a_hub_of_in_edges_counts_in_the_smallest_budget(
     tmp_path: Path, store: str, algorithm: str
 ) -> None:

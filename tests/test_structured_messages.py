@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
-from plans import with_nightly
+from nightly import rows_with_nightly, with_nightly
 
 
 class Routes(bf.Pregel):
@@ -201,13 +201,17 @@ class Paths(bf.Pregel):
 
 PROGRAMS: list[tuple[bf.Pregel, bool]] = [
     (Routes(3), True),
-    (Means(), False),
     (Extremes(), False),
-    (Spread(3), False),
-    (Shares(), False),
     (Paths(), True),
 ]
-OTHERS: list[tuple[bf.Pregel, bool]] = [(Routes(3), False), (Losses(), True), (Wide(), False)]
+OTHERS: list[tuple[bf.Pregel, bool]] = [
+    (Routes(3), False),
+    (Means(), False),
+    (Spread(3), False),
+    (Shares(), False),
+    (Losses(), True),
+    (Wide(), False),
+]
 
 
 def named(chosen: tuple[bf.Pregel, bool]) -> str:
@@ -250,7 +254,7 @@ def test_a_compiled_program_answers_as_an_interpreted_one(
 
 
 @pytest.mark.parametrize(
-    "program", [Routes(3), Means(), Extremes()], ids=lambda it: type(it).__name__
+    "program", with_nightly([Extremes()], [Routes(3), Means()]), ids=lambda it: type(it).__name__
 )
 def test_results_have_the_same_bits_at_any_budget_and_number_of_threads(
     graph: bf.Graph, program: bf.Pregel
@@ -273,16 +277,16 @@ def test_a_run_goes_on_from_its_checkpoint(
 ) -> None:
     store = f"file:{tmp_path}/vertices" if on_disk else None
     for way in ("numba", "never"):
-        whole = bf.run(graph, program, compile=way, store=store)
-        folder = tmp_path / way
-        options: Any = {"checkpoint_dir": str(folder), "checkpoint_every": 1, "compile": way}
-        bf.run(graph, program, max_supersteps=3, store=store, **options)
+        options: Any = {"compile": way, "store": store, "weighted": True}
+        whole = bf.run(graph, program, **options)
+        options |= {"checkpoint_dir": str(tmp_path / way), "checkpoint_every": 1}
+        bf.run(graph, program, max_supersteps=3, **options)
         first, (second, _) = type(program).message_type.descr
         with monkeypatch.context() as changed, pytest.raises(bf.BrimfulError) as raised:
             changed.setattr(type(program), "message_type", np.dtype([first, (second, "i4")]))
-            bf.run(graph, program, resume=True, store=store, **options)
+            bf.run(graph, program, resume=True, **options)
         assert "attribute message_type was" in str(raised.value)
-        resumed = bf.run(graph, program, resume=True, store=store, **options)
+        resumed = bf.run(graph, program, resume=True, **options)
         assert resumed.stats["resumed_from"] is not None
         assert resumed.stats["supersteps"] == whole.stats["supersteps"]
         assert rows(resumed) == dict(whole)
@@ -341,7 +345,16 @@ def failing(graph: bf.Graph, compile: str, **own: Any) -> Exception:
     return raised.value
 
 
-def test_a_value_that_its_field_cannot_hold_ends_the_run(graph: bf.Graph) -> None:
+@pytest.mark.parametrize(
+    ("name", "way"),
+    rows_with_nightly(
+        [("compute", "never"), ("sends", "never"), ("sends", "numba"), ("replaces", "never")],
+        [("compute", "numba")],
+    ),
+)
+def test_a_value_that_its_field_cannot_hold_ends_the_run(
+    graph: bf.Graph, name: str, way: str
+) -> None:
     def compute(self: Any, vertex: Any, messages: Any) -> None:
         vertex.value = vertex.value.least, 1 << 40, 0
         vertex.vote_to_halt()
@@ -355,16 +368,11 @@ def test_a_value_that_its_field_cannot_hold_ends_the_run(graph: bf.Graph) -> Non
         vertex.value = vertex.value._replace(greatest=1 << 40)
         vertex.vote_to_halt()
 
-    for method, ways in (
-        (compute, ("never", "numba")),
-        (sends, ("never", "numba")),
-        (replaces, ("never",)),
-    ):
-        for way in ways:
-            error = failing(graph, way, compute=method)
-            assert isinstance(error, bf.ProgramError)
-            assert "the field greatest holds -2147483648 to 2147483647, not" in str(error)
-            assert isinstance(error.__cause__, OverflowError)
+    method = {"compute": compute, "sends": sends, "replaces": replaces}[name]
+    error = failing(graph, way, compute=method)
+    assert isinstance(error, bf.ProgramError)
+    assert "the field greatest holds -2147483648 to 2147483647, not" in str(error)
+    assert isinstance(error.__cause__, OverflowError)
 
 
 @pytest.mark.parametrize("store", [None, "memory"])

@@ -16,6 +16,7 @@ import pytest
 import brimful as bf
 from command import USAGE, refuse, succeed
 from kept_vertices import EDGES, Before, Hops, graph_at, url
+from nightly import with_nightly
 
 __all__ = ["url"]  # The fixture.
 
@@ -115,7 +116,7 @@ def test_a_program_cannot_read_the_store_that_it_runs_on(tmp_path: Path) -> None
         assert store.run(Hops())[3] == 3
 
 
-@pytest.mark.parametrize("moment", ["load", "first run", "run", "change"])
+@pytest.mark.parametrize("moment", with_nightly(["load", "change"], ["first run", "run"]))
 def test_a_kill_is_noticed(moment: str, url: str, tmp_path: Path) -> None:
     graph = graph_at(tmp_path)
     script = """

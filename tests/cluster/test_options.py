@@ -19,6 +19,7 @@ import brimful as bf
 from brimful.cluster import driver
 from cluster.nodes import no_worker_stays
 from command import BRIMFUL, BUDGET, DONE, INTERRUPTED, USAGE, assert_one_sentence, brimful
+from nightly import with_nightly
 from servers import free_port
 
 
@@ -173,9 +174,7 @@ def test_the_command_line_names_the_smallest_budget_of_a_worker(rmat: Path) -> N
     assert f"the smallest that works is {least >> 20}M" in small.err
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.nightly)]
-)
+@pytest.mark.parametrize("number", with_nightly([signal.SIGINT], [signal.SIGKILL]))
 def test_a_driver_that_ends_leaves_no_worker_and_its_run_can_be_resumed(
     rmat: Path, tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -21,7 +21,7 @@ from brimful.stores import Opening, Store, register
 from brimful.stores.base import load_missing
 from cluster.nodes import arcs, both, kill, no_worker_stays, workers
 from cluster.test_algorithms import Hops, Means
-from nightly import with_nightly
+from nightly import rows_with_nightly, with_nightly
 from test_structured_messages import Routes
 
 NAMES = ["amber", "birch", "cedar", "dune", "ember", "fern", "grove", "heath", "iris", "jade"]
@@ -172,13 +172,15 @@ class Components(bf.Program):
 
 @pytest.mark.parametrize(
     ("program", "compiled", "store"),
-    [
-        (Components(), "numba", "bytes"),
-        (Components(), "numpy", "rocksdb:{}"),
-        pytest.param(Means(), "numba", "file:{}", marks=pytest.mark.nightly),
-        pytest.param(Means(), "numba", "memory", marks=pytest.mark.nightly),
-        pytest.param(Components(), "numba", "kv:{}", marks=pytest.mark.nightly),
-    ],
+    rows_with_nightly(
+        [(Components(), "numpy", "rocksdb:{}")],
+        [
+            (Components(), "numba", "bytes"),
+            (Means(), "numba", "file:{}"),
+            (Means(), "numba", "memory"),
+            (Components(), "numba", "kv:{}"),
+        ],
+    ),
 )
 def test_compiled_programs_on_stores(
     graph: bf.Graph, program: Any, compiled: Any, store: str, tmp_path: Path
@@ -257,8 +259,9 @@ def test_vertices_in_a_database(graph: bf.Graph, tmp_path: Path) -> None:
     assert rows_left(table) == 0
 
 
-def test_values_and_messages_with_fields(graph: bf.Graph) -> None:
-    called = both(graph, Routes(3), weighted=True)
+@pytest.mark.parametrize("way", with_nightly(["never"], ["numba"]))
+def test_values_and_messages_with_fields(graph: bf.Graph, way: str) -> None:
+    called = both(graph, Routes(3), weighted=True, compile=way)
     assert called.to_arrow().column_names == ["vertex", "distance", "via", "id"]
     compiled = bf.run(
         graph, Routes(3), weighted=True, compile="numba", store="bytes", cluster="auto", workers=2
@@ -457,20 +460,14 @@ class Fails(bf.Pregel):
 
 @pytest.mark.parametrize(
     ("where", "sentence"),
-    [
-        ("compute", "the program failed to compute at vertex 390: ValueError: no more ink"),
-        pytest.param("target", "1000000", marks=pytest.mark.nightly),
-        pytest.param(
-            "master",
-            "master_compute failed at superstep 2: ValueError: no more ink",
-            marks=pytest.mark.nightly,
-        ),
-        pytest.param(
-            "message",
-            "an object of type lock cannot be sent to another worker",
-            marks=pytest.mark.nightly,
-        ),
-    ],
+    rows_with_nightly(
+        [("compute", "the program failed to compute at vertex 390: ValueError: no more ink")],
+        [
+            ("target", "1000000"),
+            ("master", "master_compute failed at superstep 2: ValueError: no more ink"),
+            ("message", "an object of type lock cannot be sent to another worker"),
+        ],
+    ),
 )
 def test_an_error_of_a_worker_is_raised_in_the_caller(
     graph: bf.Graph, where: str, sentence: str
