@@ -1,6 +1,7 @@
 """Vertices that stay in a store between runs."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +68,19 @@ def test_a_vertex_collects_again_when_an_edge_to_it_is_gone(url: str, tmp_path: 
         store.remove_vertex(1)
         assert store.run(InSum(), start="kept")[3] == [1.0]
         assert list(store) == [0, 2, 3]
-        with pytest.raises(bf.NotFoundError, match="the store has no vertex 1"):
-            store[1]
-        with pytest.raises(bf.NotFoundError):
-            store.remove_vertex(1)
-        with pytest.raises(bf.NotFoundError):
-            store.edges(1)
+        calls: list[Callable[[int], Any]] = [
+            store.__getitem__,
+            store.edges,
+            store.remove_vertex,
+            lambda vertex: store.add_edge(vertex, 3),
+            lambda vertex: store.remove_edges(vertex, 3),
+            lambda vertex: store.__setitem__(vertex, [1.0]),
+        ]
+        # One was removed, the other was never there.
+        for vertex in (1, 99):
+            for call in calls:
+                with pytest.raises(bf.NotFoundError, match=f"the store has no vertex {vertex}$"):
+                    call(vertex)
         # It can come back.
         store.add_vertex(1, [0.0], [(3, 8.0)])
         assert store.run(InSum(), start="kept")[3] == [9.0]

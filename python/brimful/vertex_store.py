@@ -382,8 +382,7 @@ class VertexStore(States):
         ...     list(store)
         [2]
         """
-        if not self._kept.remove_vertex(vertex_id(vertex)):
-            raise NotFoundError(f"there is no vertex {vertex} in the store")
+        self._kept.remove_vertex(vertex_id(vertex))
 
     @described(_STORE, "vertex", "corrupt", "io")
     def add_edge(self, source: VertexId, target: VertexId, weight: float = 1.0) -> None:
@@ -436,8 +435,6 @@ class VertexStore(States):
         ...     store.remove_edges(1, 2), store.edges(1)
         (1, [])
         """
-        if source not in self:
-            raise NotFoundError(f"there is no vertex {source} in the store")
         return self._kept.remove_edges(vertex_id(source), vertex_id(target))
 
     @described(_STORE, "corrupt", "io")

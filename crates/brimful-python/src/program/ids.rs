@@ -123,28 +123,38 @@ impl Ids {
 
     /// The rank of a vertex; with `creates`, an id that is in use nowhere gets the next one.
     pub(super) fn rank(&self, id: &ExternalId, creates: bool) -> PyResult<u64> {
-        let missing = match self.lookup.find(id) {
-            Err(error @ GraphError::NoSuchVertex { .. }) => error,
-            found => return Ok(found.map_err(Failure::from)?),
-        };
+        match self.find(id, creates)? {
+            Some(rank) => Ok(rank),
+            // The error of the graph, which knows the type of its ids.
+            None => Ok(self.lookup.find(id).map_err(Failure::from)?),
+        }
+    }
+
+    /// The rank of a vertex, or `None`; with `creates`, an id that is in use nowhere gets the next
+    /// one.
+    pub(super) fn find(&self, id: &ExternalId, creates: bool) -> PyResult<Option<u64>> {
+        match self.lookup.find(id) {
+            Err(GraphError::NoSuchVertex { .. }) => {}
+            found => return Ok(Some(found.map_err(Failure::from)?)),
+        }
         let Some(key) = self.key(id) else {
-            return match creates {
-                true => Err(Failure::from(Error::Usage(format!(
-                    "ids of this graph have the type {}, and {id} has another",
-                    self.graph.id_type().name()
-                )))
-                .into()),
-                false => Err(Failure::from(missing).into()),
-            };
+            if !creates {
+                return Ok(None);
+            }
+            let problem = format!(
+                "ids of this graph have the type {}, and {id} has another",
+                self.graph.id_type().name()
+            );
+            return Err(Failure::from(Error::Usage(problem)).into());
         };
         let mut created = self.created();
-        if let Some(rank) = created.ranks.get(&key) {
-            return Ok(*rank);
+        match created.ranks.get(&key) {
+            Some(rank) => Ok(Some(*rank)),
+            None if creates => {
+                Ok(Some(created.add(key, self.of_graph.len()).map_err(Failure::from)?))
+            }
+            None => Ok(None),
         }
-        if !creates {
-            return Err(Failure::from(missing).into());
-        }
-        Ok(created.add(key, self.of_graph.len()).map_err(Failure::from)?)
     }
 
     /// Adds the ids of vertices that an earlier run created, by rank.

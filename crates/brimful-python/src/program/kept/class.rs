@@ -42,9 +42,20 @@ impl KeptVertexStore {
         (Arc::clone(&opened.ids), Arc::clone(&opened.values))
     }
 
-    fn rank(&self, vertex: Vertex, creates: bool) -> PyResult<u64> {
-        self.ids().0.rank(&vertex.into(), creates)
+    /// The rank of a vertex that the store has or had, or the error that it lacks the vertex.
+    fn rank(&self, vertex: &Vertex) -> PyResult<u64> {
+        let rank = self.ids().0.find(&vertex.clone().into(), false)?;
+        rank.ok_or_else(|| missing(vertex))
     }
+
+    /// The rank of a vertex, which is created if there is none.
+    fn new_rank(&self, vertex: Vertex) -> PyResult<u64> {
+        self.ids().0.rank(&vertex.into(), true)
+    }
+}
+
+fn missing(vertex: &Vertex) -> PyErr {
+    no_vertex("the store", &vertex.clone().into())
 }
 
 #[pymethods]
@@ -113,27 +124,27 @@ impl KeptVertexStore {
     }
 
     fn state<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyAny>> {
-        let rank = self.rank(vertex.clone(), false)?;
+        let rank = self.rank(&vertex)?;
         let state = self.on(py, |opened| opened.state(rank))?;
-        let state = state.ok_or_else(|| no_vertex("the store", &vertex.into()))?;
+        let state = state.ok_or_else(|| missing(&vertex))?;
         self.ids().1.object(py, &state)
     }
 
     fn set_state(&self, py: Python<'_>, vertex: Vertex, state: Bound<'_, PyAny>) -> PyResult<()> {
-        let rank = self.rank(vertex.clone(), false)?;
+        let rank = self.rank(&vertex)?;
         let state = self.ids().1.state(state)?;
         let done = self.on(py, |opened| {
             opened.change()?;
             opened.with(rank, |vertex| vertex.state = state)
         })?;
-        done.ok_or_else(|| no_vertex("the store", &vertex.into()))
+        done.ok_or_else(|| missing(&vertex))
     }
 
     /// Pairs of the target and the weight of each edge of a vertex.
     fn edges<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyList>> {
-        let rank = self.rank(vertex.clone(), false)?;
+        let rank = self.rank(&vertex)?;
         let edges = self.on(py, |opened| opened.with(rank, |vertex| vertex.edges().clone()))?;
-        let edges = edges.ok_or_else(|| no_vertex("the store", &vertex.into()))?;
+        let edges = edges.ok_or_else(|| missing(&vertex))?;
         let (ids, out) = (self.ids().0, PyList::empty(py));
         for edge in edges.iter() {
             out.append((ids.get(py, *edge.target)?, *edge.data))?;
@@ -150,30 +161,34 @@ impl KeptVertexStore {
         edges: Vec<(Vertex, f64)>,
     ) -> PyResult<bool> {
         let state = self.ids().1.state(state)?;
-        let rank = self.rank(vertex, true)?;
+        let rank = self.new_rank(vertex)?;
         let edges = self.ranked(edges)?;
         self.on(py, |opened| opened.insert(rank, state, edges.into_iter().collect()))
     }
 
-    /// Removes a vertex and its edges; false if there is none.
-    fn remove_vertex(&self, py: Python<'_>, vertex: Vertex) -> PyResult<bool> {
-        let rank = self.rank(vertex, false)?;
-        self.on(py, |opened| opened.remove(rank))
+    /// Removes a vertex and its edges.
+    fn remove_vertex(&self, py: Python<'_>, vertex: Vertex) -> PyResult<()> {
+        let rank = self.rank(&vertex)?;
+        match self.on(py, |opened| opened.remove(rank))? {
+            true => Ok(()),
+            false => Err(missing(&vertex)),
+        }
     }
 
     fn add_edges(&self, py: Python<'_>, source: Vertex, edges: Vec<(Vertex, f64)>) -> PyResult<()> {
-        let rank = self.rank(source.clone(), false)?;
+        let rank = self.rank(&source)?;
         let edges = self.ranked(edges)?;
         match self.on(py, |opened| opened.extend(rank, &edges))? {
             true => Ok(()),
-            false => Err(no_vertex("the store", &source.into())),
+            false => Err(missing(&source)),
         }
     }
 
     /// Removes the edges between two vertices; returns their number.
     fn remove_edges(&self, py: Python<'_>, source: Vertex, target: Vertex) -> PyResult<usize> {
-        let (source, target) = (self.rank(source, false)?, self.rank(target, false)?);
-        self.on(py, |opened| opened.disconnect(source, target))
+        let (rank, target) = (self.rank(&source)?, self.rank(&target)?);
+        let removed = self.on(py, |opened| opened.disconnect(rank, target))?;
+        removed.ok_or_else(|| missing(&source))
     }
 
     fn rows<'py>(
@@ -205,6 +220,6 @@ impl KeptVertexStore {
 impl KeptVertexStore {
     /// Edges by rank. A target may be missing, and may be added later.
     fn ranked(&self, edges: Vec<(Vertex, f64)>) -> PyResult<Vec<(u64, f64)>> {
-        edges.into_iter().map(|(target, weight)| Ok((self.rank(target, true)?, weight))).collect()
+        edges.into_iter().map(|(target, weight)| Ok((self.new_rank(target)?, weight))).collect()
     }
 }

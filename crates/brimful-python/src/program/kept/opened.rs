@@ -273,8 +273,8 @@ impl Opened {
         Ok(done.is_some())
     }
 
-    /// Removes all edges between two vertices; returns their number.
-    pub(super) fn disconnect(&mut self, rank: u64, target: u64) -> Result<usize, Error> {
+    /// Removes all edges between two vertices; returns their number, or `None` without the source.
+    pub(super) fn disconnect(&mut self, rank: u64, target: u64) -> Result<Option<usize>, Error> {
         self.change()?;
         let gone = self.with(rank, |vertex| {
             let before = vertex.edges().len();
@@ -283,8 +283,7 @@ impl Opened {
             }
             before - vertex.edges().len()
         })?;
-        let gone = gone.unwrap_or(0);
-        if gone > 0 {
+        if gone.is_some_and(|gone| gone > 0) {
             self.forget(rank, target)?;
         }
         Ok(gone)
