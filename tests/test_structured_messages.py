@@ -265,19 +265,18 @@ def test_results_have_the_same_bits_at_any_budget_and_number_of_threads(
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
-@pytest.mark.parametrize(
-    "program", with_nightly([Routes(3)], [Means()]), ids=lambda it: type(it).__name__
-)
+@pytest.mark.parametrize("chosen", with_nightly([(Routes(3), True)], [(Means(), False)]), ids=named)
 def test_a_run_goes_on_from_its_checkpoint(
     graph: bf.Graph,
-    program: bf.Pregel,
+    chosen: tuple[bf.Pregel, bool],
     on_disk: bool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    program, weighted = chosen
     store = f"file:{tmp_path}/vertices" if on_disk else None
     for way in ("numba", "never"):
-        options: Any = {"compile": way, "store": store, "weighted": True}
+        options: Any = {"compile": way, "store": store, "weighted": weighted}
         whole = bf.run(graph, program, **options)
         options |= {"checkpoint_dir": str(tmp_path / way), "checkpoint_every": 1}
         bf.run(graph, program, max_supersteps=3, **options)
