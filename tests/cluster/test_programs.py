@@ -259,9 +259,8 @@ def test_vertices_in_a_database(graph: bf.Graph, tmp_path: Path) -> None:
     assert rows_left(table) == 0
 
 
-@pytest.mark.parametrize("way", with_nightly(["never"], ["numba"]))
-def test_values_and_messages_with_fields(graph: bf.Graph, way: str) -> None:
-    called = both(graph, Routes(3), weighted=True, compile=way)
+def test_values_and_messages_with_fields(graph: bf.Graph) -> None:
+    called = both(graph, Routes(3), weighted=True)
     assert called.to_arrow().column_names == ["vertex", "distance", "via", "id"]
     compiled = bf.run(
         graph, Routes(3), weighted=True, compile="numba", store="bytes", cluster="auto", workers=2
