@@ -86,7 +86,7 @@ def failures(counts: dict[str, int], name: str) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "scenario",
-    # An import, a run and its checkpoints every day; test_kills.py disturbs all of them.
+    # An import, a run and its checkpoints every day; test_kills.py disturbs the others.
     with_nightly(SCENARIOS[1:6:2], SCENARIOS[:6:2] + SCENARIOS[6:]),
     ids=lambda scenario: scenario.name,
 )

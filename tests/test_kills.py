@@ -23,7 +23,7 @@ from nightly import with_nightly
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "scenario", with_nightly(SCENARIOS[1::2], SCENARIOS[::2]), ids=lambda scenario: scenario.name
+    "scenario", with_nightly(SCENARIOS[::2], SCENARIOS[1::2]), ids=lambda scenario: scenario.name
 )
 def test_what_a_kill_left_is_finished_by_the_next_command(
     scenario: Scenario, tmp_path: Path

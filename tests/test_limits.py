@@ -69,7 +69,7 @@ ALGORITHMS = {
     "leiden": ["--levels", 1],
     "color": [],
 }
-#: One of each way to hold states: test_smallest.py runs all algorithms in little memory.
+#: One of each way to hold states every day; test_smallest.py has more in little memory.
 EVERYDAY = ["pagerank", "betweenness", "scc", "random_walks", "label_propagation", "color"]
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from ray.cluster_utils import Cluster
 
 import brimful as bf
 from cluster.nodes import arcs, no_worker_stays, three_nodes
+
+if TYPE_CHECKING:
+    from ray.cluster_utils import Cluster
 
 
 @pytest.fixture(scope="package")

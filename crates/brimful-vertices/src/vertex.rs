@@ -380,7 +380,7 @@ mod tests {
 
     use super::*;
 
-    /// Moving all greater entries for each new source would move some 10^13 bytes.
+    /// Moving all greater entries for each new source would move some 10^11 bytes.
     #[test]
     fn a_hub_receives_from_very_many_sources_at_once() {
         const SOURCES: u64 = 1 << 17;

@@ -115,7 +115,7 @@ class Crew:
 
         Raises:
             UsageError: The cluster has no room for them, or has another version of brimful.
-            WorkerLostError: One of them did not start.
+            WorkerLostError: One of them did not start, or a node was lost meanwhile.
         """
         import ray
 
