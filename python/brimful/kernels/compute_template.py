@@ -23,25 +23,27 @@ from brimful.kernels.numbers import Numbers, bits, silence_of
 
 _BEGIN = """
 done = begun(self, integers, vertices, at)
-acted = True
+progress.acted = True
 {check}
-due += ended(vertices, states, signals, signal_words, now_floats, now_integers, at, done)
+progress.due += ended(
+    vertices, states, signals, signal_words, now_floats, now_integers, at, done
+)
 """
 
 _LATER = """
 silent_at(signals, signal_words, at)
 if computes(states, sums, bits, at):
     done = gone_on(self, superstep, vertices, states, sums, bits, at)
-    acted = True
+    progress.acted = True
     {check}
     goes_on = ended(vertices, states, signals, signal_words, now_floats, now_integers, at, done)
-    due += goes_on
-    total += goes_on
+    progress.due += goes_on
+    progress.score += goes_on
 """
 
 #: A message that cannot be computed fails the call, unless the vertex has no edges.
 _CHECK = """if done[1] < 0 and silent != at:
-    error = NO_SIGNAL
+    progress.error = NO_SIGNAL
     raise ValueError
 """
 

@@ -19,10 +19,12 @@ from brimful.kernels.machine_code import Compiled, internal
 from brimful.kernels.numbers import Numbers, silence_of
 from brimful.kernels.slots import SLOTS, SUM_FLOAT, Slot
 
-#: The kernel. Parts in braces depend on the program.
+#: The kernel, which may raise an exception, and the function that is called at its end. Parts in
+#: braces depend on the program.
 FRAME = """
-def kernel(pointer):
-    c = carray(pointer, (1,))[0]
+def kernel(c, progress):
+    progress.failed, progress.error, progress.acted = 0, FAILED, {acted}
+    progress.due = progress.score = 0.0
     count = int64(c.count)
     floats = carray(address(c.parameters), ({parameters} + 1,), float64)
     integers = carray(address(c.parameters), ({parameters} + 1,), int64)
@@ -38,35 +40,31 @@ def kernel(pointer):
     before_integers = carray(address(c.aggregate), ({slots},), int64)
     now_floats = carray(address(c.partial), ({slots},), float64)
     now_integers = carray(address(c.partial), ({slots},), int64)
-    # The status of a call that raises an exception, and of one that does not.
-    error, status = FAILED, FAILED
-    failed, acted, due, total = 0, {acted}, 0.0, 0.0
     # The engine may have asked before for the signal of the first vertex, which has no edges.
     silent, superstep = int64(c.failed), int64(c.superstep)
-    # Each operation in the block is a branch for Numba, which takes long for many of them: work is
-    # in functions, which become a part of the kernel.
-    try:
-        self = Parameters({values})
-        if c.call == {initial}:
-            {clear}
-            for at in range(count):
-                failed = at
-                {begin}
-        {combining}
-        else:
-            for at in range(count):
-                failed = at
-                {later}
-        status = 0
-    except Exception:
-        status = error
-        c.failed = failed
-    # Written once: a sum in memory would be loaded and stored for every vertex.
-    c.score += total
-    if acted:
-        now_integers[0] = {due_rule}
-        now_floats[1] += due
-    return status
+    self = Parameters({values})
+    if c.call == {initial}:
+        {clear}
+        for at in range(count):
+            progress.failed = at
+            {begin}
+    {combining}
+    else:
+        for at in range(count):
+            progress.failed = at
+            {later}
+
+
+def finish(c, progress, has_failed):
+    # Written once: a sum in the memory of the engine would be loaded and stored for every vertex.
+    c.score += progress.score
+    if progress.acted:
+        carray(address(c.partial), (1,), int64)[0] = {due_rule}
+        carray(address(c.partial), (2,), float64)[1] += progress.due
+    if not has_failed:
+        return 0
+    c.failed = progress.failed
+    return progress.error
 
 
 def contribute(floats, integers, given):
@@ -93,15 +91,19 @@ elif c.call == {edges}:
     weights = carray(address(c.weights), (count,), float64)
     sent = carray(address(c.source_signals), (count,), signal_type)
     for at in range(count):
-        failed = at
+        progress.failed = at
         weight = weights[at] if c.weights != 0 else 1.0
         pass_along(self, sent, int64(sources[at]), weight, sums, int64(targets[at]))
 elif c.call == {merge}:
     sent = carray(address(c.source_signals), (count,), signal_type)
     for at in range(count):
-        failed = at
+        progress.failed = at
         meet(self, sums, at, sent)
 """
+
+#: The progress of a kernel: the vertex at work, the status if it raises an exception, whether any
+#: vertex acted, and sums of vertices.
+_PROGRESS = "failed:i8 error:i8 acted:b1 due:f8 score:f8"
 
 #: The name of the source code, as errors of Numba show it.
 _FILE = "<kernel>"
@@ -223,14 +225,14 @@ def source_of(
         due_rule=SUM_FLOAT,
         signal_words=max(body.signal_words, 1),
         combining=indent(
-            _COMBINING.format(edges=EDGES, merge=MERGE) if body.signal_words else "", 8 * " "
+            _COMBINING.format(edges=EDGES, merge=MERGE) if body.signal_words else "", 4 * " "
         ).strip(),
         acted=body.all_act,
         values="".join(f"{value}, " for value in values),
         # Equal states have equal bytes in checkpoints.
         clear="words[:] = 0" if body.has_padding else "pass",
-        begin=indent(body.begin, 16 * " ").strip(),
-        later=indent(body.later, 16 * " ").strip(),
+        begin=indent(body.begin, 12 * " ").strip(),
+        later=indent(body.later, 12 * " ").strip(),
         contribute=indent(body.contribute, 4 * " ").strip() or "pass",
         aggregated=_aggregated(slots),
         turned="~number" if combiner == "and" else "number",
@@ -279,9 +281,10 @@ def compile_kernel(
     }
     exec(compile(source, _FILE, "exec"), names)
     for name, one in list(names.items()):
-        if isinstance(one, FunctionType) and one.__code__.co_filename == _FILE and name != "kernel":
+        if isinstance(one, FunctionType) and one.__code__.co_filename == _FILE:
             names[name] = inlined(one)
-    return Compiled(names["kernel"], nb.types.CPointer(nb.from_dtype(record(CONTEXT))))
+    kernel, finish = (names[name].py_func for name in ("kernel", "finish"))
+    return Compiled(kernel, finish, record(CONTEXT), record(_PROGRESS))
 
 
 def _intrinsics(nb: Any) -> tuple[Any, Any]:

@@ -29,6 +29,17 @@ def internal(function: Callable[..., Any], *, inline: bool = False) -> Any:
     return nb.njit(forceinline=inline, **_INTERNAL)(function)
 
 
+def _in_llvm(function: FunctionType, arguments: list[Any], returned: Any) -> Any:
+    """Compile a function to a module of LLVM, in which it becomes a part of those that call it."""
+    compiler: Any = import_module("numba.core.compiler")
+    target = import_module("numba.core.registry").cpu_target
+    flags = compiler.Flags()
+    target.options.parse_as_flags(flags, {"nopython": True, "forceinline": True, **_INTERNAL})
+    flags.no_compile = True
+    contexts = target.typing_context, target.target_context
+    return compiler.compile_extra(*contexts, function, tuple(arguments), returned, flags, {})
+
+
 class MachineCode(NamedTuple):
     """An object file with a kernel, and the names of Numba's functions in C that it calls."""
 
@@ -65,46 +76,47 @@ class Loaded:
 class Compiled:
     """A kernel in the memory of Numba, which lives as long as the engine may call it."""
 
-    def __init__(self, kernel: FunctionType, context: Any) -> None:
-        """Compile a function of one argument of the type `context`, which returns a status.
+    def __init__(
+        self, kernel: FunctionType, finish: FunctionType, context: Any, progress: Any
+    ) -> None:
+        """Compile `kernel(context, progress)`, which may raise an exception, and `finish`.
 
-        The function of C for it has no part for exceptions, which kernels catch.
+        `finish(context, progress, has_failed)` is called in any case, and returns the status. A
+        record of the type `progress` is memory for both, which LLVM keeps in registers: both become
+        part of one function of C. This function meets the exceptions of the kernel. In a block with
+        `try`, Numba makes a branch of each operation, which takes four times as long to compile.
         """
         nb: Any = import_module("numba")
         ir: Any = import_module("llvmlite.ir")
-        compiler: Any = import_module("numba.core.compiler")
         lock = import_module("numba.core.compiler_lock").global_compiler_lock
-        target = import_module("numba.core.registry").cpu_target
-        flags = compiler.Flags()
-        target.options.parse_as_flags(flags, {"nopython": True, **_INTERNAL})
-        # The module of LLVM is enough.
-        flags.no_compile = True
+        types, status = [nb.from_dtype(one) for one in (context, progress)], ir.IntType(32)
         with lock:
-            found = compiler.compile_extra(
-                target.typing_context,
-                target.target_context,
-                kernel,
-                (context,),
-                nb.int32,
-                flags,
-                {},
-            )
-            in_numba, status = found.target_context, ir.IntType(32)
+            work = _in_llvm(kernel, types, nb.none)
+            end = _in_llvm(finish, [*types, nb.boolean], nb.int32)
+            in_numba = work.target_context
             self._library = in_numba.codegen().create_library(_ENTRY)
             module = self._library.create_ir_module(_ENTRY)
-            pointer = in_numba.get_value_type(context)
+            pointer = in_numba.get_value_type(types[0])
             entry = ir.Function(module, ir.FunctionType(status, [pointer]), _ENTRY)
             builder = ir.IRBuilder(entry.append_basic_block())
-            call, returned = in_numba.call_conv.call_function(
-                builder,
-                in_numba.declare_function(module, found.fndesc),
-                found.signature.return_type,
-                found.signature.args,
-                entry.args,
-            )
+
+            def called(found: Any, *arguments: Any) -> tuple[Any, Any]:
+                self._library.add_linking_library(found.library)
+                returned: tuple[Any, Any] = in_numba.call_conv.call_function(
+                    builder,
+                    in_numba.declare_function(module, found.fndesc),
+                    found.signature.return_type,
+                    found.signature.args,
+                    arguments,
+                )
+                return returned
+
+            words = builder.alloca(ir.ArrayType(ir.IntType(64), progress.itemsize // 8))
+            shared = builder.bitcast(words, in_numba.get_value_type(types[1]))
+            call, _ = called(work, *entry.args, shared)
+            call, returned = called(end, *entry.args, shared, builder.not_(call.is_ok))
             builder.ret(builder.select(call.is_ok, returned, ir.Constant(status, FAILED)))
             self._library.add_ir_module(module)
-            self._library.add_linking_library(found.library)
             self._library.finalize()
 
     @property

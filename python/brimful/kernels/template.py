@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 _BEGIN = """
 new = begun(self, integers, vertices, at)
-error = NO_SIGNAL
+progress.error = NO_SIGNAL
 sent = sending(self, new, vertices, at, silent != at)
-error = FAILED
+progress.error = FAILED
 signals[at] = sent
 store(states, at, new)
-due += 1.0
+progress.due += 1.0
 """
 
 _LATER = """
 new, score = gone_on(self, vertices, states, sums, bits, at)
-error = NO_SIGNAL
+progress.error = NO_SIGNAL
 sent = sending(self, new, vertices, at, {signals} and silent != at)
-error = FAILED
+progress.error = FAILED
 signals[at] = sent
 end(self, vertices, states, bits, now_floats, now_integers, at, new)
-total += score
+progress.score += score
 if score > threshold:
-    due += 1.0
+    progress.due += 1.0
 """
 
 _HELPERS = """
