@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from cgroup import hard_limit
+from command import BUDGET, brimful, succeed
 
 MIB = 1 << 20
 
@@ -32,6 +34,22 @@ def test_the_automatic_budget_leaves_out_memory_in_use() -> None:
     )
     budget = int(run_within(400, program))
     assert (400 - 200) * MIB * 7 // 8 < budget <= (400 - 150) * MIB * 7 // 8
+
+
+@pytest.mark.parametrize("work", ["to build a graph", "to read a result"])
+def test_a_refusal_says_that_the_budget_is_automatic(tmp_path: Path, work: str) -> None:
+    graph, ranks = tmp_path / "ring.brimful", tmp_path / "ranks.parquet"
+    words: tuple[object, ...] = ("generate", "ring", graph, "--vertices", 1000)
+    if work == "to read a result":
+        succeed(*words, "--quiet")
+        succeed("run", "pagerank", graph, "-o", ranks, "--quiet")
+        words = ("top", ranks)
+    with hard_limit(64 * MIB) as enter:
+        refused = brimful(*words, before=enter)
+        of_given = brimful(*words, "--budget", "20M", before=enter)
+    assert (refused.code, of_given.code) == (BUDGET, BUDGET)
+    assert re.search(f"the automatic memory budget of 4.M is too small {work}; the", refused.err)
+    assert f"a memory budget of 20M is too small {work}" in of_given.err
 
 
 BEGIN = "import sys, numpy as np, brimful as bf\nfolder = sys.argv[1]\n"

@@ -139,7 +139,7 @@ def compared(
         # Whether rows are merged or joined is known once both are open.
         paths = [os.fspath(one) for one in (first, second) if isinstance(one, (str, os.PathLike))]
         taken += sum(known_bytes(path) for path in paths)
-        raise too_small(resources.budget_bytes(), taken, "to compare results")
+        raise too_small(resources, taken, "to compare results")
     resources.shrink_arrow_pools()
     load_pandas()
     sides = Side(first, "the first result"), Side(second, "the second result")
@@ -188,7 +188,7 @@ def _shares(resources: Resources, taken: int, *, joins: bool) -> tuple[int, int]
         return memory // (_RANKED_SHARE - 1), memory
     limit = resources.budget_bytes()
     if limit < taken:
-        raise too_small(limit, taken, "to compare results")
+        raise too_small(resources, taken, "to compare results")
     return limit - taken, 0
 
 

@@ -79,19 +79,20 @@ def budget_bytes(budget: int | None, parts: int = 1) -> int:
     return _native.auto_budget_bytes() // parts if budget is None else budget
 
 
-def too_small(limit: int, needed: int, purpose: str) -> BudgetError:
+def too_small(resources: Resources, needed: int, purpose: str) -> BudgetError:
     """Return the error of a budget that is less than `needed`.
 
     Two starts of a process take slightly different memory, so the budget that the error names is up
     to two steps of 8 MiB larger.
     """
-    return smallest_error(limit, (needed // _STEP_BYTES + 2) * _STEP_BYTES, purpose)
+    return smallest_error(resources, (needed // _STEP_BYTES + 2) * _STEP_BYTES, purpose)
 
 
-def smallest_error(limit: int, named: int, purpose: str) -> BudgetError:
-    """Return the error of a budget of `limit` bytes that names the smallest one."""
+def smallest_error(resources: Resources, named: int, purpose: str) -> BudgetError:
+    """Return the error of a budget that names the smallest one."""
+    whose, limit = "the automatic" if resources.budget is None else "a", resources.budget_bytes()
     return BudgetError(
-        f"a memory budget of {format_bytes(limit)} is too small {purpose}; "
+        f"{whose} memory budget of {format_bytes(limit)} is too small {purpose}; "
         f"the smallest that works is {named >> 20}M",
         named,
     )
@@ -141,7 +142,7 @@ def require_runs(
         for wanted in requests
     )
     if limit < least:
-        raise smallest_error(limit, least, purpose)
+        raise smallest_error(resources, least, purpose)
 
 
 def budget_beside_ray(budget: int) -> dict[str, Any]:

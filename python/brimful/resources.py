@@ -62,7 +62,7 @@ class Resources:
             BudgetError: The message names the smallest budget that works.
         """
         if not self.has_room(more):
-            raise too_small(self.budget_bytes(), self.taken_bytes(more), purpose)
+            raise too_small(self, self.taken_bytes(more), purpose)
 
     def has_room(self, more: int) -> bool:
         """Return whether the budget has room for `more` bytes beside the process as it is."""

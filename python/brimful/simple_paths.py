@@ -193,8 +193,7 @@ class _Search:
         self._kept = 0
         if count + self.held > self._most:
             most = most_bytes(self._graph) + _KNOWN_BYTES * 2 * self.held
-            limit = self._resources.budget_bytes()
-            raise too_small(limit, self._taken + most, "to find this many paths")
+            raise too_small(self._resources, self._taken + most, "to find this many paths")
 
     def _edges(self, vertex: Any, taken: int) -> list[_Edge]:
         """Return the best in-edges of a vertex after the best `taken`: 64, or as many again."""

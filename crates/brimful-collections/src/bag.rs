@@ -361,17 +361,10 @@ impl RecordBag {
             return Ok(());
         }
         let (budget, memory) = (self.options.resources.budget.total(), self.options.memory_bytes);
-        Err(StoreError::Budget {
-            budget,
-            needed: budget.saturating_sub(memory).saturating_add(len.saturating_mul(4)),
-            is_estimate: false,
-            purpose: format!(
-                "to hold {} of {}, which has {len} bytes",
-                record(),
-                self.path().display()
-            ),
-        }
-        .into())
+        let needed = budget.saturating_sub(memory).saturating_add(len.saturating_mul(4));
+        let purpose =
+            format!("to hold {} of {}, which has {len} bytes", record(), self.path().display());
+        Err(StoreError::too_small(budget, needed, purpose).into())
     }
 
     /// True if record `id` exists.

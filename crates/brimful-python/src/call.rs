@@ -65,7 +65,8 @@ impl Limits {
             false => bytes.next_multiple_of(OVERHEAD_STEP_BYTES),
         };
         let (now, at_most) = (overhead(resident - JITTER_BYTES), overhead(resident));
-        Budget::with_margin(total, now, at_most - now)
+        let new = if self.budget.is_some() { Budget::given } else { Budget::automatic };
+        new(total, now, at_most - now)
     }
 
     /// The budget, in whole MiB, for work that needs `bytes`.

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct Budget {
     total: u64,
+    is_automatic: bool,
     /// The overhead that messages count when they name the smallest budget: it includes the margin.
     named_overhead: u64,
     limit: u64,
@@ -24,15 +25,25 @@ impl Budget {
     /// A budget of `total` bytes. Of these, `overhead` bytes are in use already, by the process, a
     /// reader or a writer.
     pub fn new(total: u64, overhead: u64) -> Arc<Self> {
-        Self::with_margin(total, overhead, 0)
+        Self::given(total, overhead, 0)
     }
 
     /// Like [`Budget::new`], for a measured overhead that may be up to `margin` bytes larger in the
     /// next measurement. The smallest budget that a message names includes the margin, so that it
     /// still suffices then.
-    pub fn with_margin(total: u64, overhead: u64, margin: u64) -> Arc<Self> {
+    pub fn given(total: u64, overhead: u64, margin: u64) -> Arc<Self> {
+        Self::with_margin(total, false, overhead, margin)
+    }
+
+    /// Like [`Budget::given`], if the user gave no budget and `total` bytes were available.
+    pub fn automatic(total: u64, overhead: u64, margin: u64) -> Arc<Self> {
+        Self::with_margin(total, true, overhead, margin)
+    }
+
+    fn with_margin(total: u64, is_automatic: bool, overhead: u64, margin: u64) -> Arc<Self> {
         Arc::new(Self {
             total,
+            is_automatic,
             named_overhead: overhead + margin,
             limit: total.saturating_sub(overhead),
             used: AtomicU64::new(0),
@@ -97,6 +108,7 @@ impl Budget {
     fn too_small(&self, bytes: u64, purpose: &str) -> Error {
         Error::Budget {
             budget: self.total,
+            is_automatic: self.is_automatic,
             needed: self.smallest(bytes),
             is_estimate: false,
             purpose: purpose.to_owned(),
@@ -186,12 +198,20 @@ mod tests {
     }
 
     #[test]
+    fn a_message_says_that_the_budget_was_automatic() {
+        let message = |budget: Arc<Budget>| budget.require(10, "to rank").unwrap_err().to_string();
+        let tail =
+            "memory budget of 1 byte is too small to rank; the smallest that works is 50 bytes";
+        assert_eq!(message(Budget::automatic(1, 40, 0)), format!("the automatic {tail}"));
+        assert_eq!(message(Budget::given(1, 40, 0)), format!("a {tail}"));
+    }
+
+    #[test]
     fn a_named_budget_works_where_the_overhead_has_grown_by_the_margin() {
-        let Err(Error::Budget { needed, .. }) =
-            Budget::with_margin(1, 40, 8).require(10, "to rank")
+        let Err(Error::Budget { needed, .. }) = Budget::given(1, 40, 8).require(10, "to rank")
         else {
             panic!("a budget of one byte is too small");
         };
-        assert!(Budget::with_margin(needed, 48, 8).require(10, "to rank").is_ok());
+        assert!(Budget::given(needed, 48, 8).require(10, "to rank").is_ok());
     }
 }

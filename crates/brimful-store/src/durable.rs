@@ -453,8 +453,7 @@ impl PageFile {
         if frames < MIN_FRAMES - 1 {
             let needed = resident + minimum_bytes(self.page_bytes);
             let purpose = format!("for the pages of {}", self.file.path().display());
-            let budget = self.memory.bytes();
-            return Err(Error::Budget { budget, needed, is_estimate: false, purpose });
+            return Err(Error::too_small(self.memory.bytes(), needed, purpose));
         }
         let share = (frames / self.stripes.len()).max(1);
         self.frames_per_stripe.store(share, Ordering::Relaxed);

@@ -83,13 +83,16 @@ pub enum Error {
     },
     /// The memory budget is too small for the work.
     #[error(
-        "a memory budget of {} is too small {purpose}; {}",
+        "{} memory budget of {} is too small {purpose}; {}",
+        if *is_automatic { "the automatic" } else { "a" },
         distinct(*budget, *needed),
         smallest(*needed, *is_estimate)
     )]
     Budget {
-        /// The budget given, in bytes.
+        /// The budget in bytes.
         budget: u64,
+        /// True if no budget was given, so that it is the memory that was available.
+        is_automatic: bool,
         /// The smallest budget that works, in bytes.
         needed: u64,
         /// True if `needed` is an estimate: a smaller budget may work, or `needed` may turn out too
@@ -157,6 +160,12 @@ impl Error {
     ) -> Self {
         let remedy = "remove the checkpoints and start the run from the beginning";
         Self::Corrupt { path: path.into(), offset, problem: problem.into(), remedy }
+    }
+
+    /// A given budget of `budget` bytes, or a part of it, where `needed` bytes are the least.
+    pub fn too_small(budget: u64, needed: u64, purpose: impl Into<String>) -> Self {
+        let purpose = purpose.into();
+        Self::Budget { budget, is_automatic: false, needed, is_estimate: false, purpose }
     }
 
     /// True if the path to open does not exist.
@@ -282,10 +291,7 @@ mod tests {
 
     #[test]
     fn a_budget_does_not_look_like_the_larger_one_that_works() {
-        let text = |budget, needed| {
-            let purpose = "to rank".into();
-            Error::Budget { budget, needed, is_estimate: false, purpose }.to_string()
-        };
+        let text = |budget, needed| Error::too_small(budget, needed, "to rank").to_string();
         assert_eq!(
             text((16 << 20) - 9, 16 << 20),
             "a memory budget of 16777207 bytes is too small to rank; the smallest that works is 16M"

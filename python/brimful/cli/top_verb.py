@@ -52,9 +52,7 @@ def act(options: argparse.Namespace) -> None:
     taken += table.reserve_bytes(columns)
     room = given.budget_bytes() - taken
     if room < _LEAST_ROOM_BYTES:
-        raise too_small(
-            given.budget_bytes(), taken + _LEAST_ROOM_BYTES, f"to read {options.result}"
-        )
+        raise too_small(given, taken + _LEAST_ROOM_BYTES, f"to read {options.result}")
     rows = largest(table, columns, options.top, room // COPIES)
     if options.json:
         shared.print_json({"column": columns[-1], "columns": columns, "rows": rows})

@@ -279,7 +279,7 @@ def join_memory(resources: Resources, share: float = 1.0, *, beside_bytes: int =
     taken += beside_bytes
     memory = int((limit - taken) * share * _MANAGED)
     if memory < MIN_JOIN_BYTES:
-        raise too_small(limit, taken + int(MIN_JOIN_BYTES / (share * _MANAGED)), "for a join")
+        raise too_small(resources, taken + int(MIN_JOIN_BYTES / (share * _MANAGED)), "for a join")
     return memory
 
 

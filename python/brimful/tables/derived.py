@@ -174,7 +174,7 @@ def require_budget(
             raise
         # The import has the budget without the memory of joins.
         named = error.needed_bytes + memory
-        raise smallest_error(resources.budget_bytes(), named, "to derive a graph") from None
+        raise smallest_error(resources, named, "to derive a graph") from None
 
 
 def _shares(resources: Resources, *, joins: bool, tests: bool) -> tuple[Resources, int, int]:

@@ -53,7 +53,7 @@ def within(
         bytes_ = _REACHED_BYTES * pc.sum(graph.degrees_many(latest)).as_py()
         needed, limit = max(bytes_, resources.taken_bytes(bytes_)), resources.budget_bytes()
         if needed > limit:
-            raise too_small(limit, needed, "for the edges of the neighborhood")
+            raise too_small(resources, needed, "for the edges of the neighborhood")
         reached = pc.unique(graph.neighbors_many(latest)["target"].combine_chunks().cast(kind))
         latest = reached.filter(pc.invert(pc.is_in(reached, value_set=vertices_within)))
         if len(latest) == 0:

@@ -153,7 +153,7 @@ impl MessageTable {
         let (budget, needed) = (2 * self.half as u64, 2 * (bytes + 2 * BLOCK_BYTES) as u64);
         let purpose =
             format!("for a list that keeps a signal of {bytes} bytes, its vertex's id included");
-        StoreError::Budget { budget, needed, is_estimate: false, purpose }.into()
+        StoreError::too_small(budget, needed, purpose).into()
     }
 
     /// Begins a generation whose groups come in ascending order of their keys, unless one is open.

@@ -356,7 +356,7 @@ pub(super) fn read_table(
     if pages > memory {
         let purpose = format!("for the page table of {}", file.path().display());
         let needed = pages + super::minimum_bytes(page_bytes);
-        return Err(Error::Budget { budget: memory, needed, is_estimate: false, purpose });
+        return Err(Error::too_small(memory, needed, purpose));
     }
     let (mut table, mut space) = (Table::new(root.page_bytes), Slots::default());
     let offset = |slot: u64| first + slot * root.page_bytes;
