@@ -1,7 +1,7 @@
 """The frame of kernels that Numba compiles: the code around the calls of a program's methods.
 
-Invariant: the kernel follows `docs/kernel-abi.md`, catches every exception, and calls the methods
-with the same values as an interpreted run.
+Invariant: the kernel calls the methods with the same values as an interpreted run. Together with
+the function of C in `machine_code`, which catches its exceptions, it follows `docs/kernel-abi.md`.
 """
 
 from __future__ import annotations
