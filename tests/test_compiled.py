@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -295,7 +296,7 @@ def test_options_that_need_calls_exclude_compiled_code(graph: bf.Graph) -> None:
         refused(graph, Distances(7), f"{given}= is for interpreted programs", **options)
         found: Any = bf.run(graph, Distances(7), compile="auto", **options)
         assert found.stats["why"] == f"the run has {given}="
-    with pytest.raises(bf.UsageError, match="shards are not a store; leave cache= out"):
+    with pytest.raises(bf.UsageError, match='cache= needs a store; leave it or on="shards" out'):
         bf.run(graph, Distances(7), on="shards", cache="lru:9")  # type: ignore[call-overload]
 
 
@@ -387,6 +388,9 @@ def test_what_cannot_be_compiled_is_interpreted_with_the_reason(
         found = bf.run(graph, program, compile="auto")
         assert found.stats["variant"] == "interpreted" and why in found.stats["why"]
         assert why in repr(found)
+        assert bf.run(graph, program, compile="auto", on="store").stats["why"] == found.stats["why"]
+        with pytest.raises(bf.UsageError, match=f"{re.escape(why)}.*, or pass on="):
+            bf.run(graph, program, compile="auto", on="shards")
     monkeypatch.setitem(sys.modules, "numba", None)
     found = bf.run(graph, Distances(7), compile="auto")
     assert found.stats["why"] == "Numba is not installed"

@@ -324,7 +324,7 @@ def _interpreted(
         UsageError: Two options contradict each other.
     """
     if on == "shards" and for_stores:
-        raise UsageError(f"shards are not a store; leave {for_stores[0]} out")
+        raise UsageError(f'{for_stores[0]} needs a store; leave it or on="shards" out')
     if compile in ("numba", "numpy") or on == "shards":
         if for_calls:
             raise UsageError(
@@ -355,7 +355,7 @@ def _kernel(
     try:
         return kernels.kernel_of(graph, program, chosen, is_compiled=is_compiled)
     except Unfit as unfit:
-        if compile == "auto" and on is None:
+        if compile == "auto" and on != "shards":
             return unfit.reason
         instead = 'compile="never"' if on != "shards" else 'on="store"'
         if on == "shards" and compile in ("numba", "numpy"):
@@ -427,7 +427,7 @@ def _check_kept(
         raise UsageError("a kept store divides its vertices by ranges; leave partitioner= out")
     if graph.is_temporary:
         raise UsageError(
-            "the directory of the graph is removed with it, and kept vertices need its ids; make "
+            "kept vertices need the ids in the directory of the graph, which is temporary; make "
             "the graph with path= to keep the directory"
         )
     check_outside(store)
