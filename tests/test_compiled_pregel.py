@@ -436,9 +436,9 @@ def test_a_class_that_cannot_be_compiled_is_refused(graph: bf.Graph) -> None:
             bf.run(graph, program, compile="numba")
         if not isinstance(program, Other):
             assert bf.run(graph, program, compile="auto", max_supersteps=3).stats["why"]
-    with pytest.raises(bf.UsageError, match="messages that are added need supersteps"):
+    with pytest.raises(bf.UsageError, match="combine adds messages needs supersteps"):
         bf.run(graph, Ranks(), compile="numba", mode="async")
-    with pytest.raises(bf.UsageError, match="has no form with arrays"):
+    with pytest.raises(bf.UsageError, match="cannot be called with arrays"):
         bf.run(graph, Ranks(), compile="numpy")
 
 

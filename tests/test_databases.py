@@ -488,7 +488,7 @@ def test_a_wrong_password_of_mongodb_is_named_at_once(
     pytest.importorskip("pymongo")
     with mongo_login.refusing() as port:
         url, begin = f"mongodb://ann:wrong7@127.0.0.1:{port}/graphs/v", time.monotonic()
-        reason = f"the server 127.0.0.1:{port} refused user or password: Authentication failed"
+        reason = f"127.0.0.1:{port} refused the user or the password: Authentication failed"
         with pytest.raises(bf.UsageError, match=reason) as of_store:
             bf.bfs(graph, source=0, store=url)
         with pytest.raises(bf.UsageError, match=reason) as of_import:
@@ -501,7 +501,7 @@ def test_a_wrong_password_and_a_wrong_database_are_named(
     graph: bf.Graph, orient: servers.Server
 ) -> None:
     place = f"127.0.0.1:{orient.port}"
-    with pytest.raises(bf.UsageError, match="refused user, password or database") as caught:
+    with pytest.raises(bf.UsageError, match="refused the user, the password or") as caught:
         bf.bfs(graph, source=0, store=f"orientdb://root:wrong7@{place}/graphs/V")
     assert "wrong7" not in str(caught.value)
     with pytest.raises((bf.UsageError, bf.StoreIoError), match="nowhere"):

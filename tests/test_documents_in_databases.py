@@ -287,7 +287,7 @@ def test_what_is_not_there_is_named(mongo: servers.Server, orient: servers.Serve
         bf.read(
             f"orientdb://root:{quote(servers.PASSWORD, safe='')}@{server}/graphs/Nothing", **NAMED
         )
-    with pytest.raises(bf.UsageError, match="refused user, password or database") as caught:
+    with pytest.raises(bf.UsageError, match="refused the user, the password or") as caught:
         bf.read(f"orientdb://root:wrong7@{server}/graphs/T", **NAMED)
     assert "wrong7" not in str(caught.value)
 

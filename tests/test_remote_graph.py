@@ -146,7 +146,7 @@ def test_what_is_no_graph_is_refused(tmp_path: Path, graph: Path, url: str, cach
     with pytest.raises(bf.NotFoundError, match=r"there is no graph at file://.*none\.brimful"):
         bf.Graph.open(f"file://{tmp_path}/none.brimful")
     assert "name that ends in .brimful" in refuse(USAGE, "info", f"file://{tmp_path}/x.txt")
-    assert "http is not a store" in refuse(USAGE, "info", "http://127.0.0.1/web.brimful")
+    assert "does not read http URLs" in refuse(USAGE, "info", "http://127.0.0.1/web.brimful")
     table = pa.table({"id": [0], "age": [3]})
     with bf.Graph.open(url) as opened, pytest.raises(bf.UsageError, match="through a local copy"):
         opened.add_vertex_columns(table, on="id")

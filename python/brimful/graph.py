@@ -304,8 +304,8 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         """
         if self.is_temporary:
             raise UsageError(
-                f"{self!r} cannot be pickled or copied, because its directory is removed with it; "
-                "make it with path= to keep the directory"
+                f"{self!r} cannot be pickled or copied, because its directory is temporary; make "
+                "the graph with path= to keep the directory"
             )
         if self._native is None:
             raise UsageError(f"the graph {self._path} is closed; open it again")

@@ -98,7 +98,7 @@ def read(
         return Graph(native, budget=resources.budget)
     is_path = isinstance(source_data, (str, os.PathLike, list, tuple))
     if cluster is not None and not is_path:
-        raise UsageError("a cluster reads files; leave cluster= out")
+        raise UsageError("cluster= imports files; leave it out, or give paths of files")
     if hasattr(source_data, "__arrow_c_stream__"):
         return imported(
             Graph, lambda *given: import_arrow(source_data, *given), chosen, source_data

@@ -215,7 +215,7 @@ def test_an_error_of_a_worker_is_raised_with_its_place(
 ) -> None:
     moved = tmp_path / "moved.brimful"
     other = bf.Graph.from_arrow(graph.to_arrow().slice(0, 100), path=moved)
-    with pytest.raises(bf.InputError, match="the graph there is another one; on a cluster"):
+    with pytest.raises(bf.InputError, match="is not the graph of the driver; on a cluster"):
         _open_graph(str(moved), "0" * 16)
     with pytest.raises(bf.NotFoundError, match="must be in a folder that all nodes share"):
         _open_graph(str(tmp_path / "absent.brimful"), other.native.fingerprint)

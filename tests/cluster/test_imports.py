@@ -138,7 +138,7 @@ def test_an_import_on_a_cluster_has_a_budget_and_reads_files(
             bf.read(paths, cluster="auto", budget=least)
         least = error.value.needed_bytes
     assert (tmp_path / "g.brimful").is_dir()
-    with pytest.raises(bf.UsageError, match="a cluster reads files; leave cluster= out"):
+    with pytest.raises(bf.UsageError, match="cluster= imports files; leave it out"):
         bf.read(pa.table({"source": [1], "target": [2]}), cluster="auto")
     with pytest.raises(bf.UsageError, match="workers= counts the workers of a cluster"):
         bf.read(paths, workers=2)

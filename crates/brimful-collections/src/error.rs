@@ -19,7 +19,7 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] brimful_store::Error),
     /// The collection has no such id.
-    #[error("{} has no record {id}: its ids are 0 to {len}, the last excluded", path.display())]
+    #[error("{} has no record {id}; its ids are less than {len}", path.display())]
     OutOfRange {
         /// The collection.
         path: PathBuf,

@@ -216,7 +216,7 @@ impl<'a> Checkpointer<'a> {
         }
         Err(Error::Usage(format!(
             "{} holds checkpoints of another run: {name} was {was} there and is {is} here; resume \
-             with the same, or name another folder with --checkpoint-dir",
+             with the same value, or name another folder with --checkpoint-dir",
             folder.display()
         )))
     }

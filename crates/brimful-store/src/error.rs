@@ -55,8 +55,8 @@ pub enum Error {
         remedy: &'static str,
     },
     /// A file has a version or kind that this program does not read.
-    #[error("{} has format version {found}, this program reads up to {supported}; use a newer \
-             brimful", path.display())]
+    #[error("{} has format version {found}, but this program reads up to {supported}; use a \
+             newer brimful", path.display())]
     Version {
         /// The file.
         path: PathBuf,

@@ -185,5 +185,5 @@ def _open_graph(place: str, fingerprint: str) -> _native.Graph:
     except NotFoundError as error:
         raise NotFoundError(f"{error}; {remedy}") from None
     if graph.fingerprint != fingerprint:
-        raise InputError(f"{place}: the graph there is another one; {remedy}")
+        raise InputError(f"{place} on this node is not the graph of the driver; {remedy}")
     return graph

@@ -84,7 +84,7 @@ def store_errors(url: str) -> Iterator[None]:
         name = error.name or "fsspec"
         raise MissingPackageError(
             f"{url} needs the package {name}, which is not installed; install it with "
-            f"'pip install {name}', or download the file and name that"
+            f"'pip install {name}', or download the file and give its path"
         ) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise UsageError(f"{url} cannot be opened: {_sentence(url, error)}") from None
@@ -355,11 +355,11 @@ def check_scheme(url: str) -> None:
         return
     if scheme in ("http", "https", "ftp"):
         raise UsageError(
-            f"{url} cannot be opened: {scheme} is not a store; download the file and name that, or "
-            "pipe it in: 'curl URL | brimful import - NAME.brimful'"
+            f"{url} cannot be opened: brimful does not read {scheme} URLs; download the file and "
+            "give its path, or pipe it in: 'curl URL | brimful import - NAME.brimful'"
         )
     raise UsageError(
-        f"{url} cannot be opened: {scheme}:// is not a store that brimful reads"
+        f"{url} cannot be opened: brimful does not read {scheme}:// URLs"
         f"{did_you_mean(scheme, _SCHEMES)}; known: {', '.join(_SCHEMES)}"
     )
 

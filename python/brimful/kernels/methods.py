@@ -55,7 +55,7 @@ def check_class(program: Program) -> None:
         raise Unfit(
             f'a program on shards with combiner "{combiner}" needs delivery "{wanted}", and {name} '
             f'has "{program.delivery}"',
-            "Change it",
+            f'Set delivery to "{wanted}"',
         )
     unsupported = ["collect_score"] if combiner == "sum" else ["collect_score", "signal_score"]
     for method in unsupported:
@@ -97,7 +97,10 @@ def method_of(program: Program | Pregel, name: str) -> FunctionType:
         or method.__code__.co_flags & kinds
     ):
         shown = place(name, method) if isinstance(method, FunctionType) else name
-        raise Unfit(f"{shown} of {type(program).__name__} is not a plain method", "Write it as one")
+        raise Unfit(
+            f"{shown} of {type(program).__name__} is not a plain method",
+            "Define it with def, and without a decorator, yield or async",
+        )
     own, wanted = (
         [(one.kind, one.default is one.empty) for one in inspect.signature(of).parameters.values()]
         for of in (method, getattr(base, name))
@@ -146,7 +149,7 @@ def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
             f"{where} may use {weight} only in what it returns, alone or as value + {weight}, "
             f"value * {weight}, min(value, {weight}) or max(value, {weight}), always in the same "
             "way",
-            "Change it",
+            f"Use {weight} in one of these ways",
         )
     return remade(function, method), operations.pop()
 

@@ -164,7 +164,7 @@ def _check_run(
     if computing.message is not None:
         raise Unfit("messages with fields need supersteps", "Leave mode out")
     if computing.is_full:
-        raise Unfit("messages that are added need supersteps", "Leave mode out")
+        raise Unfit("a program whose combine adds messages needs supersteps", "Leave mode out")
     if line := computing.read_later.get("superstep"):
         raise Unfit(
             f"{computing.place(line)} reads the superstep, and compiled code does not count calls "

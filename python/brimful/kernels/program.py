@@ -237,7 +237,7 @@ def kernel_of(
         parts = parts_of(graph, program, chosen)
         found = _of_arrays(program, parts)
     else:
-        raise Unfit("a Pregel program has no form with arrays", "Compile it")
+        raise Unfit("a Pregel program cannot be called with arrays", 'Pass compile="numba"')
     numbers, code, words, message_words = found
     description = {
         "name": f"{type(program).__module__}.{type(program).__qualname__}",

@@ -62,8 +62,8 @@ ERRORS = {
     "usage": ("UsageError", "An argument is unknown or out of range."),
     "budget": (
         "BudgetError",
-        "The budget is too small; raised before any work, and naming the smallest budget that "
-        "works.",
+        "The budget is too small; the message names the smallest budget that works. Raised before "
+        "any work, except in runs on a store.",
     ),
     "corrupt": (
         "CorruptError",

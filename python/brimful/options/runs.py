@@ -100,7 +100,10 @@ class StepOptions(TypedDict, total=False):
     ]
     max_supersteps: Annotated[
         int | None,
-        Option("Stop after this many supersteps; None: no limit.", help="stop after N supersteps"),
+        Option(
+            "Stop after this many supersteps; None: the default limit, if there is one.",
+            help="stop after N supersteps (default: the limit of the algorithm, if it has one)",
+        ),
     ]
     weighted: Annotated[bool, Option("Use the weights of the edges.", default=False)]
 
@@ -225,13 +228,13 @@ class AskedOptions(RequestOptions, PlaceOptions, StoreOptions, total=False):
 class CheckpointOptions(TypedDict, total=False):
     """Checkpoint and resume options.
 
-    A resumed run ends with the same bits as one that was never stopped. In `mode` "async" a budget
-    that would divide the edges into other blocks is refused. A run that finds no checkpoint starts
-    from the beginning and reports this (logger `brimful`; `stats["resumed_from"]`). A run that
-    converges removes its checkpoints; a run that a limit ends keeps them (`label_propagation`: 10
-    supersteps by default). With checkpoints, `connected_components` propagates labels instead of
-    union-find, and `color` has supersteps. On a `store` in `mode` "async" there are no supersteps;
-    intervals are in seconds.
+    On shards, a resumed run ends with the same bits as one that was never stopped. In `mode`
+    "async" a budget that would divide the edges into other blocks is refused. A run that finds no
+    checkpoint starts from the beginning and reports this (logger `brimful`;
+    `stats["resumed_from"]`). A run that converges removes its checkpoints; a run that a limit ends
+    keeps them (`label_propagation`: 10 supersteps by default). With checkpoints,
+    `connected_components` uses label propagation in place of union-find, and `color` has
+    supersteps. On a `store` in `mode` "async" there are no supersteps; intervals are in seconds.
     """
 
     checkpoint_every: Annotated[
@@ -241,8 +244,8 @@ class CheckpointOptions(TypedDict, total=False):
             "time has passed since the last checkpoint; None: no checkpoints.",
             help="make a checkpoint after every K supersteps, or every K seconds (30s). A run that "
             "converges removes its checkpoints after it has written its output; a run that a limit "
-            "ends keeps them. connected_components then propagates labels instead of union-find, "
-            "and color has supersteps. --store with --mode async needs seconds",
+            "ends keeps them. connected_components then uses label propagation in place of "
+            "union-find, and color has supersteps. --store with --mode async needs seconds",
             metavar="K",
             check=lambda every, name: checkpoint_interval(every),
         ),
@@ -286,8 +289,8 @@ class RunOptions(DividedOptions, PlaceOptions, StoreOptions, total=False):
     """Options of every algorithm that also runs on a cluster or a store.
 
     A store keeps vertices, with their edges, as records; no edges stream from shards. The results
-    are the same. In `mode` "async" there are no supersteps. `stats["store_figures"]` and
-    `stats["cache"]` describe the work of store and cache.
+    are the same; sums agree within 1e-9. In `mode` "async" there are no supersteps.
+    `stats["store_figures"]` and `stats["cache"]` describe the work of store and cache.
     """
 
 

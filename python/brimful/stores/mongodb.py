@@ -113,7 +113,8 @@ class Connection:
         except errors.OperationFailure as error:
             if error.code in (13, 18):
                 raise UsageError(
-                    f"the server {self.server} refused user or password: {_server_message(error)}"
+                    f"the server {self.server} refused the user or the password: "
+                    f"{_server_message(error)}; correct the URL"
                 ) from error
             raise StoreIoError(
                 f"the server {self.server} failed: {_server_message(error)}"

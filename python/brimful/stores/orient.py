@@ -120,8 +120,8 @@ class Orient:
         reason = _reason(text)
         if response.status == 401:
             raise UsageError(
-                f"the server {self.server} refused user, password or database "
-                f'"{self._database}": {reason}'
+                f"the server {self.server} refused the user, the password or the database "
+                f'"{self._database}": {reason}; correct the URL'
             )
         if response.status == 409 or "ConcurrentModification" in reason:
             raise _Away(reason)

@@ -225,7 +225,8 @@ def _id_type(ids: Iterable[Any], name: str, noun: str) -> str:
             return "object"
     if low < -(2**63) or high >= 2**64 or (low < 0 and high >= 2**63):
         raise InputError(
-            f"{name} has {noun} from {low} to {high}, and vertex ids have 64 bits, signed or not"
+            f"{name} has {noun} from {low} to {high}; the ids of a graph must all fit int64 or all "
+            "fit uint64: relabel the vertices"
         )
     if len(kinds) == 2:
         return "object"

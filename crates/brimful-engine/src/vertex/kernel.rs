@@ -145,8 +145,8 @@ impl<S: Shape> KernelProgram<S> {
         }
         if abi_version != ABI_VERSION {
             return Err(Error::Usage(format!(
-                "the kernel was compiled for version {abi_version} of the kernel interface, this \
-                 brimful has version {ABI_VERSION}: compile it again"
+                "the kernel was compiled for version {abi_version} of the kernel interface, but \
+                 this brimful has version {ABI_VERSION}; compile the kernel again"
             )));
         }
         Ok(Self {
