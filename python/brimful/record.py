@@ -33,8 +33,8 @@ _KINDS = {
     "b1": ("bool", "?"),
 }
 
-#: Words of 64 bits that a state in a compiled program may have.
-_WORDS = (1, 2, 4, 8)
+#: Numbers of words of 64 bits that a state in a compiled program may have.
+STATE_WORDS = range(1, 9)
 
 
 class Field(NamedTuple):
@@ -177,7 +177,7 @@ class Record:
         Raises:
             ValueError: The state is too large.
         """
-        return in_words([(field.name, field.code) for field in self.fields], _WORDS)
+        return in_words([(field.name, field.code) for field in self.fields], STATE_WORDS)
 
 
 def in_words(fields: Sequence[tuple[str, str]], sizes: Sequence[int], noun: str = "a state") -> Any:

@@ -19,7 +19,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use brimful_engine::plan::forecast::Steps;
-use brimful_engine::{Add, Globals, Isolated, Mode, Program, Sum, Values, Vertex};
+use brimful_engine::{Add, Globals, Mode, Program, Sum, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
@@ -153,7 +153,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let norm = output.aggregate.0.0.sqrt();
     let entry = move |entry: Entry| entry.raw / norm;
     // If there is no isolated vertex, this entry is unused.
-    let isolated = if let Isolated::Same(alone) = output.isolated { entry(alone) } else { 0.0 };
+    let isolated = output.isolated.value().map_or(0.0, entry);
     check_sum(graph, sum_of_scores(&output.states, entry)? + isolated, None)?;
     let values =
         Values::floats(output.states, move |state| Some(entry(state)), move |_| Some(isolated));

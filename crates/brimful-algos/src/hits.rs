@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use brimful_engine::plan::forecast::Steps;
-use brimful_engine::{Add, Globals, Isolated, Mode, Program, Sum, Values, Vertex};
+use brimful_engine::{Add, Globals, Mode, Program, Sum, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
@@ -161,7 +161,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         if name == made_last { share(scores.raw, whole) } else { scores.before }
     };
     // If there is no isolated vertex, this score is unused.
-    let isolated = if let Isolated::Same(scores) = output.isolated { score(scores) } else { 0.0 };
+    let isolated = output.isolated.value().map_or(0.0, score);
     let without_edges = (graph.vertices() - graph.connected()) as f64;
     let sum = sum_of_scores(&output.states, score)? + without_edges * isolated;
     // Without edges, or if all weights are 0, all scores are 0.

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use brimful_engine::plan::forecast::Steps;
-use brimful_engine::{Add, Globals, Isolated, Mode, Program, Sum, Values, Vertex};
+use brimful_engine::{Add, Globals, Mode, Program, Sum, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
@@ -134,7 +134,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let program = program(request)?;
     let output = request.run(&program, SUPERSTEPS, graph, resources)?;
     // If there is no isolated vertex, this entry is unused.
-    let isolated = if let Isolated::Same(entry) = output.isolated { entry } else { 0.0 };
+    let isolated = output.isolated.value().unwrap_or(0.0);
     let alone = (graph.vertices() - graph.connected()) as f64;
     let squares = sum_of_scores(&output.states, |entry: f64| entry * entry)?;
     let norm = (squares + alone * isolated * isolated).sqrt();

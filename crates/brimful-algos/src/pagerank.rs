@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use brimful_engine::plan::forecast::{Forecast, Steps};
 use brimful_engine::vertex::combiner::Addend;
-use brimful_engine::{Add, Globals, Isolated, Mode, Program, Sum, Values, Vertex};
+use brimful_engine::{Add, Globals, Mode, Program, Sum, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
@@ -431,7 +431,7 @@ fn run<S: Precision>(
     };
     let output = request.run(&program, SUPERSTEPS, graph, resources)?;
     // If there is no isolated vertex, this score is unused.
-    let isolated = if let Isolated::Same(score) = output.isolated { score } else { 0.0 };
+    let isolated = output.isolated.value().unwrap_or(0.0);
     let alone = sources.as_ref().map_or(graph.vertices() - graph.connected(), Sources::isolated);
     let elsewhere = alone as f64 * isolated;
     let personal = program.personal;

@@ -50,7 +50,7 @@ use unpacked::Unpacked;
 /// The states at the end of a run of `P`, and its figures.
 #[derive(Debug)]
 pub struct Output<P: Program> {
-    /// One state per vertex with edges, in internal order.
+    /// The states of vertices with edges, in internal order, [`Program::state_len`] values each.
     pub states: ScratchArray<P::State>,
     /// The states of vertices without edges.
     pub isolated: Isolated<P::State>,
@@ -84,7 +84,7 @@ pub fn run<P: Program>(
     );
     let setting = Setting::new(&extent, resources);
     resources.budget.require(setting.min_of_program(&needs, options.asynchronous), PURPOSE)?;
-    let identity = identity::<P>(options);
+    let identity = identity(program, options);
     let prepared = prepare(graph, program.indexes(), options, &identity, resources)?;
     let shards: Vec<Arc<ShardFile>> =
         present(graph, program.indexes()).into_iter().map(Arc::clone).collect();
@@ -94,8 +94,8 @@ pub fn run<P: Program>(
         run.load_degrees()?;
         Ok(run)
     })?;
-    let isolated = run.isolated.map_or(Isolated::Initial, Isolated::Same);
-    Ok(Output { states: run.states, isolated, aggregate: run.globals.aggregate, stats })
+    let ShardRun { states, isolated, globals, .. } = run;
+    Ok(Output { states, isolated, aggregate: globals.aggregate, stats })
 }
 
 /// The state of a run between two supersteps.
@@ -110,8 +110,8 @@ struct ShardRun<'a, P: Program> {
     frontier: Option<Frontier>,
     /// For each interval, whether all of its vertices are finished.
     finished: Vec<bool>,
-    /// The state of every vertex without edges ([`Mode::Full`]).
-    isolated: Option<P::State>,
+    /// The states of vertices without edges.
+    isolated: Isolated<P::State>,
     globals: Globals<P::Aggregate>,
     asynchronous: Option<Asynchronous>,
     swept: Swept,
@@ -148,14 +148,16 @@ impl<'a, P: Program> ShardRun<'a, P> {
         let sparse = plan.sparse.filter(|_| may_be_sparse).map(load).transpose()?;
         let interval_bits = graph.description().interval_bits;
         Ok(Self {
-            states: context.array(plan.states_resident)?.counted_as(Content::States),
-            next: context.array(plan.next_resident)?.counted_as(Content::Signals),
+            states: context
+                .array(context.program.state_len(), plan.states_resident)?
+                .counted_as(Content::States),
+            next: context.array(1, plan.next_resident)?.counted_as(Content::Signals),
             signals: HugeArray::zeroed(
                 plan.source_window.map_or(vertices, |window| window.min(vertices)),
             ),
             frontier: None,
             finished: vec![false; schedule.intervals],
-            isolated: None,
+            isolated: Isolated::Initial,
             globals: Globals {
                 vertices: graph.vertices(),
                 superstep: 0,

@@ -100,7 +100,7 @@ fn run_in<P: Program>(
     let (store, _folders) = of_one_run(options.stores.store, options.stores.schemes)?;
     let stores = StoreOptions { store: &store, ..options.stores };
     let options = &NumericOptions { stores, run: options.run.clone(), ..*options };
-    let own = identity::<P>(&options.run);
+    let own = identity(program, &options.run);
     let limits = (options.mode, options.run.max_supersteps);
     let open = |chosen| NumericCheckpoints::open(chosen, limits, graph, &own, resources);
     let checkpoints = options.run.checkpoints.as_ref().map(open).transpose()?;
@@ -108,12 +108,12 @@ fn run_in<P: Program>(
     let moved_before = moved(graph, resources);
     let has_result = options.run.share.as_ref().is_none_or(Share::observes);
     let (states, _memory) = match has_result {
-        true => room_for_result(graph, options, resources)?,
+        true => room_for_result(program.state_len(), graph, options, resources)?,
         false => (ScratchArray::resident(0, 1), None),
     };
     let (signals, _more_memory) = match (program.batched(), &checkpoints) {
         (Some(_), Some(_)) => {
-            let (signals, memory) = room_for_result(graph, options, resources)?;
+            let (signals, memory) = room_for_result(1, graph, options, resources)?;
             (Some(signals), memory)
         }
         _ => (None, None),
@@ -145,14 +145,16 @@ fn run_in<P: Program>(
     Ok(Output { states, isolated, aggregate: globals.aggregate, stats })
 }
 
-/// An array for the states of all vertices with edges, and its memory. It is on disk if the
+/// An array of `len` values for each vertex with edges, and its memory. It is on disk if the
 /// vertices are.
 fn room_for_result<T: Pod + Send>(
+    len: usize,
     graph: &Graph,
     options: &NumericOptions<'_>,
     resources: &Resources,
 ) -> Result<(ScratchArray<T>, Option<Reservation>)> {
-    let (len, window) = (graph.connected() as usize, 1 << graph.description().interval_bits);
+    let (vertices, window) = (graph.connected() as usize, 1 << graph.description().interval_bits);
+    let (len, window) = (vertices * len, window * len);
     if options.stores.schemes.place(options.stores.store)?.has_share() {
         let folder = scratch_folder(graph, options.run.scratch_folder.as_deref());
         let states = ScratchArray::paged(len, window, &folder, &resources.job)?;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use brimful::algos::registry::{Finished, Request};
 use brimful::engine::checkpoint;
+use brimful::engine::result::table::Kind;
 use brimful::engine::vertex::kernel::AGGREGATES;
 use brimful::engine::vertex::slot::{Slot, rule};
 use brimful::engine::{
@@ -27,10 +28,10 @@ use brimful::store::scratch::ScratchArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use self::isolated::{check_isolated, initial_state};
+use self::isolated::{WordCounts, check_isolated, initial_state};
 use self::shapes::{
-    ANY, GreatestFloat, GreatestInteger, LeastFloat, LeastInteger, PLUS, State, Structured, Sums,
-    TIMES, UNCHANGED, Union,
+    ANY, GreatestFloat, GreatestInteger, LeastFloat, LeastInteger, PLUS, Structured, Sums, TIMES,
+    UNCHANGED, Union,
 };
 use self::steps::{Steps, Words};
 use crate::call::Limits;
@@ -57,7 +58,7 @@ pub(crate) struct Description {
     combiner: String,
     /// True if signals are floats; false if they are integers.
     float_signals: bool,
-    /// Words of 64 bits in a state: 1, 2, 4 or 8.
+    /// Words of 64 bits in a state.
     words: usize,
     /// Words of a structured message, which the kernel combines; 0: a signal is a number.
     message_words: usize,
@@ -144,7 +145,7 @@ pub(crate) fn run_kernel<'py>(
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
     let limits = limits.beside(library_bytes(store.opener.as_ref())?);
     let (output, scratch) = with_store(py, progress, limits, store.opener.as_ref(), |resources| {
-        let output = run_for_words(&description, &inner, &request, resources)?;
+        let output = run_described(&description, &inner, &request, resources)?;
         if max_supersteps.is_none() && output.finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS {
             say_default_limit(&resources.job);
         }
@@ -210,105 +211,40 @@ fn internal(fault: String) -> Failure {
     brimful::execution::Error::Internal(fault).into()
 }
 
-/// Runs a program.
-fn run_for_words(
-    description: &Description,
-    graph: &Arc<Inner>,
-    request: &Request,
-    resources: &Resources,
-) -> RunResult {
-    if description.message_words > 0 {
-        return match description.is_full {
-            true => run_structured::<true>(description, graph, request, resources),
-            false => run_structured::<false>(description, graph, request, resources),
-        };
-    }
-    match description.words {
-        1 => run_one_word(description, graph, request, resources),
-        2 => run_words::<2>(description, graph, request, resources),
-        4 => run_words::<4>(description, graph, request, resources),
-        8 => run_words::<8>(description, graph, request, resources),
-        words => Err(internal(format!("a state has {words} words"))),
-    }
-}
-
-/// Runs a program with structured messages.
-fn run_structured<const FULL: bool>(
+/// Runs a program, with a loop over edges of its own where its change along edges is frequent.
+fn run_described(
     description: &Description,
     graph: &Arc<Inner>,
     request: &Request,
     resources: &Resources,
 ) -> RunResult {
     macro_rules! run {
-        ($words:literal, $message:literal) => {
-            run_shape::<Structured<FULL, $words, $message>, $words>(
-                description,
-                graph,
-                request,
-                resources,
-            )
+        ($shape:ty) => {
+            run_shape::<$shape>(description, graph, request, resources)
         };
     }
-    match (description.words, description.message_words) {
-        (2, 2) => run!(2, 2),
-        (2, 3) => run!(2, 3),
-        (4, 3) => run!(4, 3),
-        (8, 8) => run!(8, 8),
-        (words, message) => {
-            Err(internal(format!("a state has {words} words, and a message {message}")))
-        }
+    match (description.message_words, description.is_full) {
+        (0, _) => {}
+        (2, true) => return run!(Structured<true, 2>),
+        (3, true) => return run!(Structured<true, 3>),
+        (8, true) => return run!(Structured<true, 8>),
+        (2, false) => return run!(Structured<false, 2>),
+        (3, false) => return run!(Structured<false, 3>),
+        (8, false) => return run!(Structured<false, 8>),
+        (words, _) => return Err(internal(format!("a message has {words} words"))),
     }
-}
-
-/// Runs a program whose states have one word, with the loops over edges that are frequent.
-fn run_one_word(
-    description: &Description,
-    graph: &Arc<Inner>,
-    request: &Request,
-    resources: &Resources,
-) -> RunResult {
     let along = description.along();
     match (description.combiner.as_str(), description.float_signals, along) {
-        ("sum", true, Some(Along::Unchanged)) => {
-            run_shape::<Sums<UNCHANGED, 1>, 1>(description, graph, request, resources)
-        }
-        ("sum", true, Some(Along::Times)) => {
-            run_shape::<Sums<TIMES, 1>, 1>(description, graph, request, resources)
-        }
-        ("min", true, Some(Along::Plus)) => {
-            run_shape::<LeastFloat<PLUS, 1>, 1>(description, graph, request, resources)
-        }
-        _ => run_words::<1>(description, graph, request, resources),
-    }
-}
-
-/// Runs a program whose states have `WORDS` words, with any change of signals along edges.
-fn run_words<const WORDS: usize>(
-    description: &Description,
-    graph: &Arc<Inner>,
-    request: &Request,
-    resources: &Resources,
-) -> RunResult {
-    match (description.combiner.as_str(), description.float_signals) {
-        ("sum", true) => {
-            run_shape::<Sums<ANY, WORDS>, WORDS>(description, graph, request, resources)
-        }
-        ("min", true) => {
-            run_shape::<LeastFloat<ANY, WORDS>, WORDS>(description, graph, request, resources)
-        }
-        ("min", false) => {
-            run_shape::<LeastInteger<ANY, WORDS>, WORDS>(description, graph, request, resources)
-        }
-        ("max", true) => {
-            run_shape::<GreatestFloat<ANY, WORDS>, WORDS>(description, graph, request, resources)
-        }
-        ("max", false) => {
-            run_shape::<GreatestInteger<ANY, WORDS>, WORDS>(description, graph, request, resources)
-        }
-        ("or", false) => {
-            run_shape::<Union<ANY, WORDS>, WORDS>(description, graph, request, resources)
-        }
-        (combiner, _) => {
+        ("sum", true, Some(Along::Unchanged)) => run!(Sums<UNCHANGED>),
+        ("sum", true, Some(Along::Times)) => run!(Sums<TIMES>),
+        ("sum", true, _) => run!(Sums<ANY>),
+        ("min", true, Some(Along::Plus)) => run!(LeastFloat<PLUS>),
+        ("min", true, _) => run!(LeastFloat<ANY>),
+        ("min", false, _) => run!(LeastInteger<ANY>),
+        ("max", true, _) => run!(GreatestFloat<ANY>),
+        ("max", false, _) => run!(GreatestInteger<ANY>),
+        ("or", false, _) => run!(Union<ANY>),
+        (combiner, ..) => {
             let problem =
                 format!("the combiner {combiner:?} does not fit the signals of the program");
             Err(Error::Usage(problem).into())
@@ -317,7 +253,7 @@ fn run_words<const WORDS: usize>(
 }
 
 /// Runs a program of the shape `S`.
-fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
+fn run_shape<S: Shape>(
     description: &Description,
     graph: &Arc<Inner>,
     request: &Request,
@@ -326,9 +262,9 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
     let mut parameters = vec![f64::from_bits(description.least_id.cast_unsigned())];
     parameters.extend(description.parameters.iter().map(|bits| f64::from_bits(*bits)));
     let (kernel, program) = program_of::<S>(description, graph, parameters.clone())?;
-    let signal_words = description.message_words.max(1);
+    let words = WordCounts { state: description.words, signal: description.message_words.max(1) };
     if S::MODE != Mode::Full {
-        let checked = check_isolated::<WORDS>(kernel, &parameters, signal_words, graph);
+        let checked = check_isolated(kernel, &parameters, words, graph);
         checked.map_err(|error| of_kernel(error.into(), graph))?;
     }
     let first = u64::from(description.begins_with_superstep);
@@ -349,14 +285,14 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
         aggregate = <[Slot; AGGREGATES]>::NOTHING.after(aggregate);
     }
     let (states, parameters) = (Arc::new(states), Arc::new(parameters));
-    let of_isolated: OfIsolated<WORDS> = Arc::new(move |place| match isolated {
-        Isolated::Same(state) => state,
+    let of_isolated: OfIsolated = Arc::new(move |place| match &isolated {
+        Isolated::Same(state) => state.clone(),
         // The first parameter is there for the vertices without edges as well.
-        Isolated::Initial => initial_state(kernel, &parameters, signal_words, place),
+        Isolated::Initial => initial_state(kernel, &parameters, words, place),
     });
     let column = |(name, kind, offset): &(String, String, usize)| {
-        let values = field_of(&states, &of_isolated, kind, *offset)?;
-        Ok(ResultTable::new(Arc::clone(graph), name.clone(), values.without_nulls())?)
+        let values = field_of((&states, words.state), &of_isolated, kind, *offset)?;
+        Ok(ResultTable::new(Arc::clone(graph), name.clone(), values)?)
     };
     let mut tables =
         description.fields.iter().map(column).collect::<RunResult<Vec<_>>>()?.into_iter();
@@ -371,39 +307,41 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
     })
 }
 
-/// The states of vertices without edges. Its type does not depend on the shape of the program, so
-/// that the fields of states are compiled once for all shapes.
-type OfIsolated<const WORDS: usize> = Arc<dyn Fn(u64) -> State<WORDS> + Send + Sync>;
+/// The state of a vertex without edges.
+type OfIsolated = Arc<dyn Fn(u64) -> Vec<u64> + Send + Sync>;
 
 /// The values of one field of states: the number of a NumPy type at an offset in bytes.
-fn field_of<const WORDS: usize>(
-    states: &Arc<ScratchArray<State<WORDS>>>,
-    of_isolated: &OfIsolated<WORDS>,
+fn field_of(
+    (states, words): (&Arc<ScratchArray<u64>>, usize),
+    of_isolated: &OfIsolated,
     kind: &str,
     offset: usize,
 ) -> std::result::Result<Values, Failure> {
     macro_rules! values {
-        ($make:ident, $number:ty, $shown:ty) => {{
-            let field = move |state: State<WORDS>| {
-                let bytes =
-                    bytemuck::bytes_of(&state).get(offset..offset + size_of::<$number>())?;
-                let number = bytemuck::pod_read_unaligned::<$number>(bytes);
-                Some(<$shown>::from(number))
+        ($kind:ident, $number:ty, $bits:expr) => {{
+            let place = offset..offset + size_of::<$number>();
+            if place.end > words * size_of::<u64>() {
+                return Err(internal(format!("a field ends at byte {} of a state", place.end)));
+            }
+            let value = move |state: &[u64]| {
+                let bytes = &bytemuck::cast_slice::<u64, u8>(state)[place.clone()];
+                $bits(bytemuck::pod_read_unaligned::<$number>(bytes).into())
             };
             let of_isolated = Arc::clone(of_isolated);
-            Values::$make(Arc::clone(states), field, move |place| field(of_isolated(place)))
+            let isolated = move |place| of_isolated(place);
+            Values::of_words(Kind::$kind, (Arc::clone(states), words), value, isolated)
         }};
     }
     Ok(match kind {
-        "f8" => values!(floats, f64, f64),
-        "f4" => values!(floats, f32, f64),
-        "i8" => values!(integers, i64, i64),
-        "i4" => values!(integers, i32, i64),
-        "i2" => values!(integers, i16, i64),
-        "i1" => values!(integers, i8, i64),
-        "u4" => values!(integers, u32, i64),
-        "u2" => values!(integers, u16, i64),
-        "u1" | "b1" => values!(integers, u8, i64),
+        "f8" => values!(Float, f64, f64::to_bits),
+        "f4" => values!(Float, f32, f64::to_bits),
+        "i8" => values!(Integer, i64, i64::cast_unsigned),
+        "i4" => values!(Integer, i32, i64::cast_unsigned),
+        "i2" => values!(Integer, i16, i64::cast_unsigned),
+        "i1" => values!(Integer, i8, i64::cast_unsigned),
+        "u4" => values!(Integer, u32, i64::cast_unsigned),
+        "u2" => values!(Integer, u16, i64::cast_unsigned),
+        "u1" | "b1" => values!(Integer, u8, i64::cast_unsigned),
         _ => return Err(internal(format!("a field has the type {kind:?}"))),
     })
 }
@@ -421,7 +359,15 @@ fn program_of<S: Shape>(
     // and catch all exceptions.
     let (kernel, program) = unsafe {
         let kernel = std::mem::transmute::<usize, Kernel>(description.address);
-        (kernel, KernelProgram::<S>::new(kernel, description.abi_version, parameters)?)
+        (
+            kernel,
+            KernelProgram::<S>::new(
+                kernel,
+                description.abi_version,
+                description.words,
+                parameters,
+            )?,
+        )
     };
     let program = program.with_graph(Arc::clone(graph));
     let program = match description.along() {

@@ -10,15 +10,15 @@ from importlib import import_module
 from typing import Any
 
 from brimful.kernels.methods import Unfit
-from brimful.record import Field, Record, in_words
+from brimful.record import STATE_WORDS, Field, Record, in_words
 
 #: Numba's names of the types of fields.
 NUMBA = {"int64": "int64", "float64": "float64", "bool": "boolean"}
 #: The field of a message that tells it from no message, and that of a state that has halted. The
 #: names of other fields do not begin so.
 PRESENT, HALTED = "_present", "_halted"
-#: Words of a state and of a message, for which the engine has code.
-_SIZES = ((2, 2), (2, 3), (4, 3), (8, 8))
+#: Numbers of words of a message, for which the engine has code.
+_MESSAGE_WORDS = (2, 3, 8)
 
 
 def made_of(record: Record) -> str:
@@ -57,9 +57,13 @@ def kinds_of(record: Record) -> list[tuple[str, str]]:
     return [(field.name, field.code) for field in record.fields]
 
 
-def in_memory(sent: Record, words: int) -> Any:
-    """Return the type of a message of so many words: its fields, and whether it is there."""
-    return in_words([*kinds_of(sent), (PRESENT, "b1")], (words,))
+def message_in_memory(sent: Record) -> Any:
+    """Return the type of a message in memory: its fields, and whether it is there.
+
+    Raises:
+        ValueError: It is too large.
+    """
+    return in_words([*kinds_of(sent), (PRESENT, "b1")], _MESSAGE_WORDS, "a message")
 
 
 def types_of(state: list[tuple[str, str]], sent: Record | None) -> tuple[Any, Any | None]:
@@ -69,15 +73,10 @@ def types_of(state: list[tuple[str, str]], sent: Record | None) -> tuple[Any, An
         Unfit: They are too large.
     """
     try:
-        if sent is None:
-            return in_words(state, (1, 2, 4, 8)), None
-        message = [*kinds_of(sent), (PRESENT, "b1")]
-        pair = ((state, "a state"), (message, "a message"))
-        needed = [in_words(one, range(1, 9), noun).itemsize // 8 for one, noun in pair]
+        message = None if sent is None else message_in_memory(sent)
+        return in_words(state, STATE_WORDS), message
     except ValueError as error:
         raise Unfit(str(error), "Leave fields out") from error
-    words, size = next(pair for pair in _SIZES if all(map(int.__ge__, pair, needed)))
-    return in_words(state, (words,)), in_memory(sent, size)
 
 
 def tuple_of(record: Record) -> Any:

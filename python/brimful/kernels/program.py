@@ -20,7 +20,7 @@ from brimful.adapted import tolerance_of
 from brimful.catalog import cluster_of, open_store
 from brimful.errors import ProgramError
 from brimful.identity import identity_of
-from brimful.kernels.fields import in_memory
+from brimful.kernels.fields import message_in_memory
 from brimful.kernels.interface import ABI_VERSION
 from brimful.kernels.methods import (
     Unfit,
@@ -260,7 +260,7 @@ def kernel_of(
         "begins_with_superstep": parts.computing is not None,
     }
     sent = None if parts.computing is None else parts.computing.sent
-    message = None if sent is None else (in_memory(sent, message_words), sent)
+    message = None if sent is None else (message_in_memory(sent), sent)
     reading = Reading(numbers, parts.combiner, parts.record, parts.slots, message)
     return Kernel(description, code, reading, tuple(parts.parameters))
 

@@ -50,8 +50,17 @@ fn for_each_graph(check: impl Fn(&Graph)) {
 }
 
 fn program<S: Shape>(kernel: Kernel, parameters: &[f64]) -> KernelProgram<S> {
+    program_of_words(kernel, 1, parameters)
+}
+
+/// A program whose states have some words.
+fn program_of_words<S: Shape>(
+    kernel: Kernel,
+    words: usize,
+    parameters: &[f64],
+) -> KernelProgram<S> {
     // SAFETY: the kernels below keep to docs/kernel-abi.md.
-    unsafe { KernelProgram::new(kernel, ABI_VERSION, parameters.to_vec()).unwrap() }
+    unsafe { KernelProgram::new(kernel, ABI_VERSION, words, parameters.to_vec()).unwrap() }
 }
 
 /// Runs both programs by every traversal that `P` supports.
@@ -174,7 +183,6 @@ unsafe extern "C" fn pagerank(context: *mut Context) -> i32 {
 #[derive(Debug)]
 struct Ranks;
 impl Shape for Ranks {
-    type State = f64;
     type Combiner = Add<f64>;
     const MODE: Mode = Mode::Full;
     const ASYNCHRONOUS: bool = true;
@@ -218,7 +226,6 @@ unsafe extern "C" fn shortest_paths(context: *mut Context) -> i32 {
 #[derive(Debug)]
 struct Distances;
 impl Shape for Distances {
-    type State = f64;
     type Combiner = Min<f64>;
     const MODE: Mode = Mode::Idempotent;
     const SELF_LOOPS: bool = false;
@@ -321,7 +328,6 @@ impl Combiner for Marked {
 #[derive(Debug)]
 struct MarkedDistances;
 impl Shape for MarkedDistances {
-    type State = f64;
     type Combiner = Marked;
     const MODE: Mode = Mode::Delta;
     const SELF_LOOPS: bool = false;
@@ -351,7 +357,6 @@ unsafe extern "C" fn components(context: *mut Context) -> i32 {
 #[derive(Debug)]
 struct Labels;
 impl Shape for Labels {
-    type State = u64;
     type Combiner = Min<u64>;
     const MODE: Mode = Mode::Idempotent;
     const NEEDS_EXTERNAL: bool = true;
@@ -399,7 +404,6 @@ unsafe extern "C" fn increments(context: *mut Context) -> i32 {
 #[derive(Debug)]
 struct Increments;
 impl Shape for Increments {
-    type State = Rank;
     type Combiner = Add<f64>;
     const MODE: Mode = Mode::Delta;
 }
@@ -412,7 +416,7 @@ fn kernels_give_the_bits_of_the_same_programs_in_rust() {
         let rust = PageRank::<f64>::new(Variant::Normalized, 0.85, 1e-9).unwrap();
         let ranks = program::<Ranks>(pagerank, &[0.85]).with_degrees().until(1, 1e-9).unwrap();
         let rounds = DeltaPageRank::<f64>::new(0.85, None, connected).unwrap();
-        let increments = program::<Increments>(increments, &[0.85, connected as f64])
+        let increments = program_of_words::<Increments>(increments, 2, &[0.85, connected as f64])
             .with_degrees()
             .with_rounds(1);
         for weighted in [false, true] {
@@ -496,10 +500,13 @@ fn a_status_ends_the_run_with_an_error_that_names_it() {
 #[test]
 fn what_cannot_be_is_refused_before_the_run() {
     // SAFETY: the kernel keeps to docs/kernel-abi.md.
-    let old = unsafe { KernelProgram::<Ranks>::new(pagerank, ABI_VERSION + 1, vec![0.85]) };
+    let old = unsafe { KernelProgram::<Ranks>::new(pagerank, ABI_VERSION + 1, 1, vec![0.85]) };
     let error = old.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains(&format!("version {}", ABI_VERSION + 1)), "{error}");
+    // SAFETY: the kernel is never called.
+    let empty = unsafe { KernelProgram::<Ranks>::new(pagerank, ABI_VERSION, 0, vec![0.85]) };
+    assert!(empty.unwrap_err().to_string().contains("at least one word"));
     assert_eq!(
         program::<Ranks>(pagerank, &[]).until(AGGREGATES, 0.0).unwrap_err().kind(),
         ErrorKind::Usage

@@ -82,8 +82,8 @@ fn edges(kind: Kind) -> Vec<(usize, usize)> {
 fn states<P: Program>(output: &Output<P>) -> Vec<P::State> {
     let mut states = bytemuck::zeroed_vec(output.states.len());
     output.states.read(0, &mut states).unwrap();
-    if let Isolated::Same(state) = output.isolated {
-        states.push(state);
+    if let Isolated::Same(state) = &output.isolated {
+        states.extend_from_slice(state);
     }
     states
 }

@@ -123,19 +123,22 @@ impl<'a> Division<'a> {
         self.share.index == Some(index)
     }
 
-    /// Sends the records of this process to the observer, which gets those of all vertices.
+    /// Sends the records of this process to the observer, which gets those of all vertices, `len`
+    /// each.
     ///
     /// # Errors
     /// As [`super::Exchange::gather`].
     pub(crate) fn gather<T: Pod + Send>(
         &self,
         records: &mut ScratchArray<T>,
+        len: usize,
         job: &Job,
     ) -> Result<()> {
+        let places = |vertices: Range<usize>| vertices.start * len..vertices.end * len;
         let mut buffer = Vec::new();
-        let own = records.slice(self.own_vertices(), &mut buffer)?;
+        let own = records.slice(places(self.own_vertices()), &mut buffer)?;
         for (index, bytes) in self.gather_bytes(bytemuck::cast_slice(own), job)? {
-            store(records, self.vertices(index), (*bytes).as_ref())?;
+            store(records, places(self.vertices(index)), (*bytes).as_ref())?;
         }
         Ok(())
     }
@@ -153,20 +156,20 @@ impl<'a> Division<'a> {
     }
 }
 
-/// Writes records of `vertices`, some at a time.
+/// Writes records to `places`, some at a time.
 pub(crate) fn store<T: Pod + Send>(
     array: &mut ScratchArray<T>,
-    vertices: Range<usize>,
+    places: Range<usize>,
     bytes: &[u8],
 ) -> Result<()> {
-    if bytes.len() != vertices.len() * size_of::<T>() {
+    if bytes.len() != places.len() * size_of::<T>() {
         return Err(malformed_message());
     }
     let (windows, mut records) = (array.windows(), Vec::new());
     for (index, part) in bytes.chunks(size_of::<T>() * RECORDS_AT_ONCE).enumerate() {
         records.clear();
         records.extend(part.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>));
-        windows.write(vertices.start + index * RECORDS_AT_ONCE, &records)?;
+        windows.write(places.start + index * RECORDS_AT_ONCE, &records)?;
     }
     Ok(())
 }

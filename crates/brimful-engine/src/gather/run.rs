@@ -129,7 +129,7 @@ impl<'a, G: Gather> GatherRun<'a, G> {
             None => None,
         };
         let states = || -> Result<_> {
-            let states = options.vertex_array(plan.resident, graph, resources)?;
+            let states = options.vertex_array(1, plan.resident, graph, resources)?;
             Ok(states.counted_as(Content::States))
         };
         let globals = Globals {
@@ -331,7 +331,7 @@ fn measure(
     options: &RunOptions,
     resources: &Resources,
 ) -> Result<(ScratchArray<u32>, u64)> {
-    let mut lengths = options.vertex_array(plan.resident, graph, resources)?;
+    let mut lengths = options.vertex_array(1, plan.resident, graph, resources)?;
     resources.job.begin("measure lists", owned.len() as u64);
     let windows = lengths.windows();
     let longest =

@@ -119,7 +119,7 @@ impl<G: Gather> GatherRun<'_, G> {
     /// Sends the states of this process to the observer.
     pub(super) fn gather_states(&mut self) -> Result<()> {
         let Some(division) = &self.context.division else { return Ok(()) };
-        division.gather(&mut self.current.states, &self.context.resources.job)
+        division.gather(&mut self.current.states, 1, &self.context.resources.job)
     }
 }
 

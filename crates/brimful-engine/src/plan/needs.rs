@@ -48,7 +48,7 @@ impl Needs {
     /// The needs of `program`.
     pub fn of<P: Program>(program: &P) -> Self {
         Self {
-            state: size_of::<P::State>() as u64,
+            state: (program.state_len() * size_of::<P::State>()) as u64,
             signal: size_of::<SignalOf<P>>() as u64,
             sum: size_of::<SumOf<P>>() as u64,
             target_sum: size_of::<(u32, SumOf<P>)>() as u64,

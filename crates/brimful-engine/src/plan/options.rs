@@ -101,12 +101,14 @@ impl RunOptions {
     /// intervals.
     pub(crate) fn vertex_array<T: Pod + Send>(
         &self,
+        len: usize,
         resident: bool,
         graph: &Graph,
         resources: &Resources,
     ) -> Result<ScratchArray<T>> {
-        let window = 1 << graph.description().interval_bits;
-        self.scratch_array(resident, (graph.connected() as usize, window), graph, resources)
+        let (vertices, window) =
+            (graph.connected() as usize, 1 << graph.description().interval_bits);
+        self.scratch_array(resident, (vertices * len, window * len), graph, resources)
     }
 
     /// An array of `len` records in windows of `window`, in memory if it is `resident`, else in

@@ -75,15 +75,17 @@ trait States: Send + Sync {
 
 struct Mapped<S, F> {
     states: Arc<ScratchArray<S>>,
+    /// See [`crate::Program::state_len`].
+    state_len: usize,
     value: F,
 }
 
-impl<S: Pod + Send + Sync, F: Fn(S) -> Option<u64> + Send + Sync> States for Mapped<S, F> {
+impl<S: Pod + Send + Sync, F: Fn(&[S]) -> Option<u64> + Send + Sync> States for Mapped<S, F> {
     fn read(&self, start: usize, count: usize, out: &mut Vec<Option<u64>>) -> Result<()> {
-        let mut states = vec![S::zeroed(); count];
-        self.states.read(start, &mut states)?;
+        let mut states = vec![S::zeroed(); count * self.state_len];
+        self.states.read(start * self.state_len, &mut states)?;
         out.clear();
-        out.extend(states.into_iter().map(&self.value));
+        out.extend(states.chunks_exact(self.state_len).map(&self.value));
         Ok(())
     }
 }
@@ -97,8 +99,8 @@ impl Values {
         value: impl Fn(S) -> Option<V> + Send + Sync + 'static,
         isolated: impl Fn(u64) -> Option<V> + Send + Sync + 'static,
     ) -> Self {
-        let value = move |state| value(state).map(bits);
-        let states = Box::new(Mapped { states: states.into(), value });
+        let value = move |state: &[S]| value(state[0]).map(bits);
+        let states = Box::new(Mapped { states: states.into(), state_len: 1, value });
         let isolated = Box::new(move |place| isolated(place).map(bits));
         Self { kind, nullable: true, states, isolated }
     }
@@ -137,6 +139,21 @@ impl Values {
         isolated: impl Fn(u64) -> Option<u64> + Send + Sync + 'static,
     ) -> Self {
         Self::new(Kind::Vertex, std::convert::identity, states, value, isolated)
+    }
+
+    /// One value of states of `state_len` words: `value` is its bits, and `isolated` the state of a
+    /// vertex without edges, by the offset of its external id.
+    pub fn of_words(
+        kind: Kind,
+        (states, state_len): (Arc<ScratchArray<u64>>, usize),
+        value: impl Fn(&[u64]) -> u64 + Clone + Send + Sync + 'static,
+        isolated: impl Fn(u64) -> Vec<u64> + Send + Sync + 'static,
+    ) -> Self {
+        let of_isolated = value.clone();
+        let value = move |state: &[u64]| Some(value(state));
+        let states = Box::new(Mapped { states, state_len, value });
+        let isolated = Box::new(move |place| Some(of_isolated(&isolated(place))));
+        Self { kind, nullable: false, states, isolated }
     }
 
     /// The same values, declared to have no null.

@@ -19,6 +19,7 @@ use crate::result::stats::{Durations, Swept};
 use crate::supersteps::Resumable;
 use crate::traverse::frontier::Frontier;
 use crate::vertex::aggregate::Aggregate;
+use crate::vertex::isolated::Isolated;
 use crate::vertex::program::{Mode, Program};
 use crate::vertex::turn::Turn;
 
@@ -45,11 +46,11 @@ pub(super) struct CheckpointState {
     extra_state: String,
 }
 
-/// The options of a run of `P` that its states depend on, besides the graph and the user's
+/// The options of a run of `program` that its states depend on, besides the graph and the user's
 /// parameters.
-pub fn identity<P: Program>(options: &RunOptions) -> [(&'static str, String); 5] {
+pub fn identity<P: Program>(program: &P, options: &RunOptions) -> [(&'static str, String); 5] {
     let thresholds = [options.signal_threshold, options.collect_threshold];
-    let sizes = (size_of::<P::State>(), size_of::<SignalOf<P>>());
+    let sizes = (program.state_len() * size_of::<P::State>(), size_of::<SignalOf<P>>());
     [
         ("mode", if options.asynchronous { "async" } else { "sync" }.into()),
         ("weighted", options.weighted.to_string()),
@@ -91,7 +92,7 @@ impl<P: Program> Resumable for ShardRun<'_, P> {
             superstep: self.globals.superstep,
             round: self.globals.round,
             aggregate,
-            isolated: self.isolated.map(|state| bytemuck::bytes_of(&state).to_vec()),
+            isolated: self.isolated.to_bytes(),
             finished: self.finished.clone(),
             frontier: self.frontier.as_mut().map(|frontier| {
                 let map =
@@ -159,10 +160,9 @@ impl<P: Program> Resumable for ShardRun<'_, P> {
             return Err(misfit());
         }
         self.finished = saved_state.finished;
-        self.isolated = match saved_state.isolated {
-            Some(bytes) => Some(bytemuck::try_pod_read_unaligned(&bytes).map_err(|_| misfit())?),
-            None => None,
-        };
+        let state_len = self.context.program.state_len();
+        self.isolated =
+            Isolated::of_bytes(saved_state.isolated.as_deref(), state_len).ok_or_else(misfit)?;
         let mut words = saved_state.aggregate.into_iter();
         self.globals.aggregate = P::Aggregate::restore(&mut words).ok_or_else(misfit)?;
         (self.globals.superstep, self.globals.round) = (saved_state.superstep, saved_state.round);

@@ -92,9 +92,13 @@ impl<'a, P: Program> RunContext<'a, P> {
         1 << self.graph.description().interval_bits
     }
 
-    /// As [`RunOptions::vertex_array`].
-    pub(super) fn array<T: Pod + Send>(&self, resident: bool) -> Result<ScratchArray<T>> {
-        self.options.vertex_array(resident, self.graph, self.resources)
+    /// An array of `len` values per vertex with edges.
+    pub(super) fn array<T: Pod + Send>(
+        &self,
+        len: usize,
+        resident: bool,
+    ) -> Result<ScratchArray<T>> {
+        self.options.vertex_array(len, resident, self.graph, self.resources)
     }
 
     pub(super) fn read_degrees(&self) -> Result<Degrees> {

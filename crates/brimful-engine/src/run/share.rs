@@ -197,7 +197,7 @@ impl<P: Program> ShardRun<'_, P> {
     pub(super) fn gather(&mut self, signals: bool) -> Result<()> {
         let Some(division) = &self.context.division else { return Ok(()) };
         let job = &self.context.resources.job;
-        division.gather(&mut self.states, job)?;
+        division.gather(&mut self.states, self.context.program.state_len(), job)?;
         if !signals {
             return Ok(());
         }

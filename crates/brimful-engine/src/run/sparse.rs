@@ -84,7 +84,7 @@ impl<P: Program> ShardRun<'_, P> {
         for vertex in frontier.replace(Vec::new()) {
             self.signals[vertex as usize] = P::Combiner::SILENCE;
         }
-        let window = context.window();
+        let (window, state_len) = (context.window(), context.program.state_len());
         let farthest = if self.states.is_resident() { u32::MAX } else { NEARBY };
         let states = self.states.windows();
         let mut partials = Vec::with_capacity(combined.len());
@@ -96,7 +96,8 @@ impl<P: Program> ShardRun<'_, P> {
                 near.iter_mut().for_each(|(target, _)| *target -= first);
                 let start = interval * window + first as usize;
                 let (signals, globals) = (&mut self.signals[start..], &self.globals);
-                states.update_part(start..start + len as usize, &mut buffer, |states| {
+                let values = start * state_len..(start + len as usize) * state_len;
+                states.update_part(values, &mut buffer, |states| {
                     let start = start as u64;
                     context.collect_targets(
                         start,

@@ -15,8 +15,8 @@ use crate::vertex::program::{
 };
 use crate::vertex::turn::{Partial, Thresholds, Turn};
 
-/// Calls the program for the vertices of `states`, a batch at a time; `list` appends the vertices
-/// of a range of `states`.
+/// Calls the program for the vertices of `states` and `signals`, a batch at a time; `list` appends
+/// the vertices of a range.
 pub(crate) fn process_in_batches<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,
@@ -27,11 +27,12 @@ pub(crate) fn process_in_batches<P: Program>(
     thresholds: Thresholds,
     partial: &mut Partial<P::Aggregate>,
 ) -> Result<()> {
-    let mut vertices = Vec::with_capacity(BATCH.min(states.len()));
+    let state_len = batched.state_len();
+    let mut vertices = Vec::with_capacity(BATCH.min(signals.len()));
     for (index, (states, signals)) in
-        states.chunks_mut(BATCH).zip(signals.chunks_mut(BATCH)).enumerate()
+        states.chunks_mut(BATCH * state_len).zip(signals.chunks_mut(BATCH)).enumerate()
     {
-        let range = index * BATCH..index * BATCH + states.len();
+        let range = index * BATCH..index * BATCH + signals.len();
         let is_idle = |sums: &[SumOf<P>]| sums.iter().all(|sum| *sum == P::Combiner::IDENTITY);
         if let Turn::Collect(sums) = turn
             && P::MODE != Mode::Full
@@ -60,7 +61,7 @@ pub(crate) fn process_in_batches<P: Program>(
     Ok(())
 }
 
-/// Lets the targets of `target_sums`, positions in `states`, collect their sums.
+/// Lets the targets of `target_sums`, positions in `signals`, collect their sums.
 pub(crate) fn collect_target_sums<P: Program>(
     batched: &dyn Batched<P>,
     target_sums: &[(u32, SumOf<P>)],
@@ -71,9 +72,13 @@ pub(crate) fn collect_target_sums<P: Program>(
     thresholds: Thresholds,
     partial: &mut Partial<P::Aggregate>,
 ) -> Result<()> {
+    let state_len = batched.state_len();
     for target_sums in target_sums.chunks(BATCH) {
-        let mut target_states: Vec<P::State> =
-            target_sums.iter().map(|(at, _)| states[*at as usize]).collect();
+        let state = |at: u32| at as usize * state_len..(at as usize + 1) * state_len;
+        let mut target_states = Vec::with_capacity(target_sums.len() * state_len);
+        for (at, _) in target_sums {
+            target_states.extend_from_slice(&states[state(*at)]);
+        }
         let sums: Vec<SumOf<P>> = target_sums.iter().map(|(_, sum)| *sum).collect();
         let mut new_signals = vec![P::Combiner::SILENCE; target_sums.len()];
         let list = |range: Range<usize>, vertices: &mut Vec<Vertex>| {
@@ -89,10 +94,10 @@ pub(crate) fn collect_target_sums<P: Program>(
             thresholds,
             partial,
         )?;
-        for ((at, _), (state, signal)) in
-            target_sums.iter().zip(target_states.into_iter().zip(new_signals))
-        {
-            (states[*at as usize], signals[*at as usize]) = (state, signal);
+        let new_states = target_states.chunks_exact(state_len);
+        for ((at, _), (new_state, signal)) in target_sums.iter().zip(new_states.zip(new_signals)) {
+            states[state(*at)].copy_from_slice(new_state);
+            signals[*at as usize] = signal;
         }
     }
     Ok(())

@@ -23,11 +23,8 @@ use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
 use crate::vertex::slot::{Slot, rule};
 use crate::vertex::turn::Turn;
 
-/// The compile-time properties of a kernel. Signals, sums and states have multiples of 8 bytes.
+/// The compile-time properties of a kernel. Signals and sums have multiples of 8 bytes.
 pub trait Shape: Send + Sync + 'static {
-    /// The value that a vertex owns, of a multiple of 8 bytes: numbers of 64 bits, and arrays and
-    /// structures of them.
-    type State: Pod + Send + Sync;
     /// The combiner, with signals and sums of numbers of 64 bits. The kernel must combine in the
     /// same way.
     type Combiner: Combiner;
@@ -104,10 +101,12 @@ pub trait Master: Debug + Send + Sync {
 /// The aggregate in calls that see none.
 static NO_AGGREGATE: [Slot; AGGREGATES] = [Slot::NOTHING; AGGREGATES];
 
-/// A program with one kernel for all functions. Its aggregate is [`AGGREGATES`] values.
+/// A program with one kernel for all functions. Its states are words of 64 bits, and its aggregate
+/// [`AGGREGATES`] values.
 #[derive(Debug, Clone)]
 pub struct KernelProgram<S> {
     kernel: Kernel,
+    state_words: usize,
     parameters: Vec<f64>,
     indexes: &'static [Index],
     until: Vec<(usize, f64)>,
@@ -121,17 +120,22 @@ pub struct KernelProgram<S> {
 }
 
 impl<S: Shape> KernelProgram<S> {
-    /// The program of `kernel`, which was compiled for version `abi_version` of the ABI; every call
-    /// passes `parameters`.
+    /// The program of `kernel`, which was compiled for version `abi_version` of the ABI, and whose
+    /// states have `state_words` words. Every call passes `parameters`.
     ///
     /// # Errors
-    /// [`Error::Usage`] if that version is not [`ABI_VERSION`].
+    /// [`Error::Usage`] if that version is not [`ABI_VERSION`], or states have no word.
     ///
     /// # Safety
     /// The kernel must follow that version of `docs/kernel-abi.md`, on any number of threads at
     /// once: it reads and writes only the memory of its context, and does not unwind.
     #[expect(unsafe_code, reason = "nobody but the caller can vouch for the kernel")]
-    pub unsafe fn new(kernel: Kernel, abi_version: u32, parameters: Vec<f64>) -> Result<Self> {
+    pub unsafe fn new(
+        kernel: Kernel,
+        abi_version: u32,
+        state_words: usize,
+        parameters: Vec<f64>,
+    ) -> Result<Self> {
         const {
             assert!(
                 align_of::<<S::Combiner as Combiner>::Signal>() == 8,
@@ -141,7 +145,6 @@ impl<S: Shape> KernelProgram<S> {
                 align_of::<<S::Combiner as Combiner>::Sum>() == 8,
                 "a sum is made of numbers of 64 bits"
             );
-            assert!(align_of::<S::State>() == 8, "a state is made of numbers of 64 bits");
         }
         if abi_version != ABI_VERSION {
             return Err(Error::Usage(format!(
@@ -149,8 +152,12 @@ impl<S: Shape> KernelProgram<S> {
                  this brimful has version {ABI_VERSION}; compile the kernel again"
             )));
         }
+        if state_words == 0 {
+            return Err(Error::Usage("a state of a kernel has at least one word".into()));
+        }
         Ok(Self {
             kernel,
+            state_words,
             parameters,
             indexes: &[Index::In],
             until: Vec::new(),
@@ -258,7 +265,7 @@ impl<S: Shape> KernelProgram<S> {
             abi_version: ABI_VERSION,
             size: size_of::<Context>() as u32,
             call: call as u32,
-            state_words: (size_of::<S::State>() / 8) as u32,
+            state_words: self.state_words as u32,
             count: count as u64,
             failed: u64::MAX,
             parameters: self.parameters.as_ptr(),
@@ -290,6 +297,10 @@ impl<S: Shape> KernelProgram<S> {
 }
 
 impl<S: Shape> Batched<Self> for KernelProgram<S> {
+    fn state_len(&self) -> usize {
+        self.state_words
+    }
+
     fn takes_edges(&self) -> bool {
         self.along.is_none()
     }
@@ -320,12 +331,13 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
                 Turn::Collect(sums) => (Call::Collect, sums[from..].as_ptr()),
             };
             let remaining = &vertices.vertices[from..];
+            let states = &mut vertices.states[from * Batched::state_len(self)..];
             let mut context = Context {
                 failed: if is_silent { 0 } else { u64::MAX },
                 // The kernel only reads the sums.
                 sums: sums.cast_mut().cast(),
                 vertices: remaining.as_ptr(),
-                states: vertices.states[from..].as_mut_ptr().cast(),
+                states: states.as_mut_ptr(),
                 signals: vertices.signals[from..].as_mut_ptr().cast(),
                 vertex_count: vertices.globals.vertices,
                 superstep: vertices.globals.superstep,
@@ -347,7 +359,9 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
                 {
                     (from, is_silent) = (failed, true);
                 }
-                Err(error) => return Err(with_received(error, failed, &vertices)),
+                Err(error) => {
+                    return Err(with_received(error, failed, Batched::state_len(self), &vertices));
+                }
                 Ok(()) => return self.count_sender(&mut vertices),
             }
         }
@@ -364,10 +378,12 @@ fn words_of<T: Pod>(value: T) -> Vec<u64> {
 fn with_received<S: Shape>(
     mut error: Error,
     at: usize,
+    state_len: usize,
     vertices: &Vertices<'_, KernelProgram<S>>,
 ) -> Error {
     if let Error::Kernel { received, .. } = &mut error
-        && let Some((vertex, state)) = vertices.vertices.get(at).zip(vertices.states.get(at))
+        && let Some(vertex) = vertices.vertices.get(at)
+        && let Some(state) = vertices.states.chunks(state_len).nth(at)
     {
         let sum = match vertices.turn {
             Turn::Collect(sums) => sums.get(at).map(|sum| words_of(*sum)),
@@ -375,7 +391,7 @@ fn with_received<S: Shape>(
         };
         let state = match vertices.turn {
             Turn::First => None,
-            Turn::Round | Turn::Collect(_) => Some(words_of(*state)),
+            Turn::Round | Turn::Collect(_) => Some(state.to_vec()),
         };
         *received = Some(Box::new(Received {
             degree: vertex.degree,
@@ -389,7 +405,7 @@ fn with_received<S: Shape>(
 }
 
 impl<S: Shape> Program for KernelProgram<S> {
-    type State = S::State;
+    type State = u64;
     type Combiner = S::Combiner;
     type Aggregate = [Slot; AGGREGATES];
     const MODE: Mode = S::MODE;
@@ -410,21 +426,15 @@ impl<S: Shape> Program for KernelProgram<S> {
         Some(self)
     }
 
-    fn initial(&self, _: Vertex, _: &Globals<Self::Aggregate>) -> S::State {
+    fn initial(&self, _: Vertex, _: &Globals<Self::Aggregate>) -> u64 {
         unreachable!("vertices are handed over in batches")
     }
 
-    fn signal(&self, _: Vertex, _: S::State) -> SignalOf<Self> {
+    fn signal(&self, _: Vertex, _: u64) -> SignalOf<Self> {
         unreachable!("vertices are handed over in batches")
     }
 
-    fn collect(
-        &self,
-        _: Vertex,
-        _: S::State,
-        _: SumOf<Self>,
-        _: &Globals<Self::Aggregate>,
-    ) -> S::State {
+    fn collect(&self, _: Vertex, _: u64, _: SumOf<Self>, _: &Globals<Self::Aggregate>) -> u64 {
         unreachable!("vertices are handed over in batches")
     }
 
@@ -495,7 +505,6 @@ mod tests {
     #[derive(Debug)]
     struct Sums;
     impl Shape for Sums {
-        type State = f64;
         type Combiner = Add<f64>;
         const MODE: Mode = Mode::Full;
     }
@@ -525,7 +534,7 @@ mod tests {
     fn a_kernel_gets_the_edges_and_says_where_it_failed() {
         #[expect(unsafe_code, reason = "the kernel above keeps to the interface")]
         // SAFETY: the kernel above keeps to the interface.
-        let program = unsafe { KernelProgram::<Sums>::new(add, ABI_VERSION, vec![]) }.unwrap();
+        let program = unsafe { KernelProgram::<Sums>::new(add, ABI_VERSION, 1, vec![]) }.unwrap();
         let mut sums = [1.0, 0.0];
         let mut combine = |weights: &[f64]| {
             program.edges(Edges {

@@ -108,7 +108,7 @@ pub type SumOf<P> = <<P as Program>::Combiner as Combiner>::Sum;
 /// without in-edges. In the other modes they keep their initial state and add nothing to the
 /// aggregate, because collecting the sum of no signals changes nothing.
 pub trait Program: Sync {
-    /// The value that a vertex owns.
+    /// The value that a vertex owns, or one of the values (see [`Program::state_len`]).
     type State: Pod + Send + Sync;
     /// The combiner that folds signals into sums.
     type Combiner: Combiner;
@@ -136,6 +136,12 @@ pub trait Program: Sync {
     const ORDERED: bool = false;
     /// False if vertices do not signal along self-loops.
     const SELF_LOOPS: bool = true;
+
+    /// The number of values of type [`Program::State`] that a vertex owns: 1, or that of the
+    /// [batched](Program::batched) form.
+    fn state_len(&self) -> usize {
+        self.batched().map_or(1, Batched::state_len)
+    }
 
     /// True if [`Vertex::degree`] or [`Vertex::strength`] is used.
     fn needs_degrees(&self) -> bool {
@@ -364,7 +370,8 @@ pub struct Vertices<'b, P: Program + ?Sized> {
     pub turn: Turn<'b, SumOf<P>>,
     /// The vertices.
     pub vertices: &'b [Vertex],
-    /// Their states, to be replaced; undefined at the first turn.
+    /// Their states, [`Program::state_len`] values each, to be replaced; undefined at the first
+    /// turn.
     pub states: &'b mut [P::State],
     /// Receives the signal of each vertex, [`Combiner::SILENCE`] for none; undefined before.
     pub signals: &'b mut [SignalOf<P>],
@@ -380,6 +387,11 @@ pub struct Vertices<'b, P: Program + ?Sized> {
 
 /// A program that is called for many edges or vertices at a time (see [`Program::batched`]).
 pub trait Batched<P: Program + ?Sized> {
+    /// The number of values of type [`Program::State`] that a vertex owns.
+    fn state_len(&self) -> usize {
+        1
+    }
+
     /// False if edges come one by one: the engine then calls [`Program::along`] in its own loop
     /// over edges, which is twice as fast as batches.
     fn takes_edges(&self) -> bool {

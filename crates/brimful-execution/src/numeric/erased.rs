@@ -21,10 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
 
-/// Writes a value of the program's type.
-fn put<T: Pod>(words: &mut [u64], value: &T) {
-    let (own, rest) = bytemuck::cast_slice_mut(words).split_at_mut(size_of::<T>());
-    own.copy_from_slice(bytemuck::bytes_of(value));
+/// Writes values of the program's type.
+fn put<T: Pod>(words: &mut [u64], values: &[T]) {
+    let (own, rest) = bytemuck::cast_slice_mut(words).split_at_mut(size_of_val(values));
+    own.copy_from_slice(bytemuck::cast_slice(values));
     // Skipped for most types, which fill their words; this runs for every edge.
     if !rest.is_empty() {
         rest.fill(0_u8);
@@ -36,15 +36,21 @@ fn get<T: Pod>(words: &[u64]) -> T {
     bytemuck::pod_read_unaligned(&bytemuck::cast_slice(words)[..size_of::<T>()])
 }
 
-/// Writes an element of an array.
+/// Appends `len` values of the program's type to `values`.
+fn append<T: Pod>(values: &mut Vec<T>, words: &[u64], len: usize) {
+    let bytes = &bytemuck::cast_slice::<_, u8>(words)[..len * size_of::<T>()];
+    values.extend(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>));
+}
+
+/// Writes values to an array.
 fn write<T: Pod + Send>(
     array: &mut ScratchArray<T>,
     at: usize,
-    value: T,
+    values: &[T],
 ) -> brimful_store::Result<()> {
-    match array.in_memory_mut().and_then(|values| values.get_mut(at)) {
-        Some(place) => *place = value,
-        None => array.windows().write(at, &[value])?,
+    match array.in_memory_mut().and_then(|array| array.get_mut(at..at + values.len())) {
+        Some(place) => place.copy_from_slice(values),
+        None => array.windows().write(at, values)?,
     }
     Ok(())
 }
@@ -159,6 +165,8 @@ pub(super) trait Erased: Send + Sync {
 /// A program, its global values, and the result.
 pub(super) struct Typed<'p, P: Program> {
     program: &'p P,
+    /// See [`Program::state_len`].
+    state_len: usize,
     pub(super) globals: Globals<P::Aggregate>,
     /// The contributions of each worker's vertices to the aggregate.
     partials: Vec<Mutex<P::Aggregate>>,
@@ -172,8 +180,6 @@ pub(super) struct Typed<'p, P: Program> {
 }
 
 impl<'p, P: Program> Typed<'p, P> {
-    const STATE_WORDS: usize = size_of::<P::State>().div_ceil(8);
-
     /// A program on `vertices` vertices, with room for its result.
     pub(super) fn new(
         program: &'p P,
@@ -184,6 +190,7 @@ impl<'p, P: Program> Typed<'p, P> {
     ) -> Self {
         Self {
             program,
+            state_len: program.state_len(),
             globals: Globals { vertices, superstep: 0, round: 0, aggregate: P::Aggregate::NOTHING },
             partials: (0..workers).map(|_| Mutex::new(P::Aggregate::NOTHING)).collect(),
             states,
@@ -195,8 +202,13 @@ impl<'p, P: Program> Typed<'p, P> {
 
     /// The words of a cell that hold the state, and those that hold the signal of a program that
     /// takes batches.
-    fn cell(words: &mut [u64]) -> (&mut [u64], &mut [u64]) {
-        words.split_at_mut(Self::STATE_WORDS)
+    fn cell<'w>(&self, words: &'w mut [u64]) -> (&'w mut [u64], &'w mut [u64]) {
+        words.split_at_mut(self.state_words())
+    }
+
+    /// Number of words of a state.
+    fn state_words(&self) -> usize {
+        (self.state_len * size_of::<P::State>()).div_ceil(8)
     }
 
     /// Calls a program that takes batches for one vertex; true if the vertex is due to signal.
@@ -208,15 +220,10 @@ impl<'p, P: Program> Typed<'p, P> {
         words: &mut [u64],
     ) -> Result<bool, Failure> {
         let settings = (&self.globals, self.thresholds);
-        let (mut states, mut signals) = ([get(words)], [P::Combiner::SILENCE]);
-        self.add(process_vertices(
-            batched,
-            turn,
-            &[vertex],
-            (&mut states, &mut signals),
-            settings,
-        )?);
-        Ok(Self::write_cell(words, states[0], signals[0]))
+        let (mut state, mut signals) = (Vec::new(), [P::Combiner::SILENCE]);
+        append(&mut state, words, self.state_len);
+        self.add(process_vertices(batched, turn, &[vertex], (&mut state, &mut signals), settings)?);
+        Ok(self.write_cell(words, &state, signals[0]))
     }
 
     /// Calls a program that takes batches for vertices that start or collect together.
@@ -229,7 +236,8 @@ impl<'p, P: Program> Typed<'p, P> {
         let settings = (&self.globals, self.thresholds);
         let vertices: Vec<Vertex> = turns.iter().map(|turn| turn.vertex).collect();
         let sums: Vec<SumOf<P>> = turns.iter().map(|turn| Self::sum(turn.sum)).collect();
-        let mut states: Vec<P::State> = turns.iter().map(|turn| get(turn.words)).collect();
+        let mut states: Vec<P::State> = Vec::with_capacity(turns.len() * self.state_len);
+        turns.iter().for_each(|turn| append(&mut states, turn.words, self.state_len));
         let mut signals = vec![P::Combiner::SILENCE; turns.len()];
         let turn = if is_start { Turn::First } else { Turn::Collect(&sums[..]) };
         self.add(process_vertices(
@@ -239,21 +247,22 @@ impl<'p, P: Program> Typed<'p, P> {
             (&mut states, &mut signals),
             settings,
         )?);
-        for (turn, (state, signal)) in turns.iter_mut().zip(states.into_iter().zip(signals)) {
-            turn.is_due = Self::write_cell(turn.words, state, signal);
+        let states = states.chunks_exact(self.state_len);
+        for (turn, (state, signal)) in turns.iter_mut().zip(states.zip(signals)) {
+            turn.is_due = self.write_cell(turn.words, state, signal);
         }
         Ok(())
     }
 
     /// Writes the outcome of a turn; true if the vertex is due to signal.
-    fn write_cell(words: &mut [u64], state: P::State, signal: SignalOf<P>) -> bool {
-        let (state_words, signal_words) = Self::cell(words);
-        put(state_words, &state);
+    fn write_cell(&self, words: &mut [u64], state: &[P::State], signal: SignalOf<P>) -> bool {
+        let (state_words, signal_words) = self.cell(words);
+        put(state_words, state);
         let is_due = P::MODE == Mode::Full || signal != P::Combiner::SILENCE;
         // Without supersteps, a vertex may collect nothing new before it signals: then the signal
         // of the previous collect stays.
         if is_due {
-            put(signal_words, &signal);
+            put(signal_words, &[signal]);
         }
         is_due
     }
@@ -263,7 +272,7 @@ impl<'p, P: Program> Typed<'p, P> {
         let vertex = Vertex { external: 0, ..vertex };
         self.add(self.program.aggregate(vertex, first, first));
         let is_due = P::MODE == Mode::Full || !self.is_silent(vertex, first);
-        put(words, &if is_due { first } else { self.program.signalled(first) });
+        put(words, &[if is_due { first } else { self.program.signalled(first) }]);
         is_due
     }
 
@@ -301,7 +310,7 @@ impl<'p, P: Program> Typed<'p, P> {
 impl<P: Program> Erased for Typed<'_, P> {
     fn facts(&self) -> ProgramTraits {
         ProgramTraits {
-            state: Self::STATE_WORDS
+            state: self.state_words()
                 + usize::from(self.program.batched().is_some())
                     * size_of::<SignalOf<P>>().div_ceil(8),
             sum: size_of::<SumOf<P>>().div_ceil(8),
@@ -401,7 +410,7 @@ impl<P: Program> Erased for Typed<'_, P> {
     ) -> Result<bool, Failure> {
         let (said, is_silent): (SignalOf<P>, _) = match self.program.batched() {
             Some(_) => {
-                let said = get(&state[Self::STATE_WORDS..]);
+                let said = get(&state[self.state_words()..]);
                 // A sum of floats is silent at -0.0, and 0.0 is a signal.
                 let silence = P::Combiner::SILENCE;
                 (said, bytemuck::bytes_of(&said) == bytemuck::bytes_of(&silence))
@@ -427,20 +436,23 @@ impl<P: Program> Erased for Typed<'_, P> {
             })?,
             None => sums[0] = P::Combiner::combine(sums[0], self.program.along(said, weight)),
         }
-        put(sum, &sums[0]);
+        put(sum, &sums);
         Ok(true)
     }
 
     fn combine(&self, waiting: &mut [u64], sum: &[u64]) -> Result<(), Failure> {
         let mut merged = [get(waiting)];
         self.program.merge(&mut merged, &[get(sum)])?;
-        put(waiting, &merged[0]);
+        put(waiting, &merged);
         Ok(())
     }
 
     fn signalled(&self, state: &mut [u64]) {
-        let after = self.program.signalled(get(state));
-        put(state, &after);
+        // A program that takes batches returns the state after its signal.
+        if self.program.batched().is_none() {
+            let after = self.program.signalled(get(state));
+            put(state, &[after]);
+        }
     }
 
     fn collect(
@@ -468,7 +480,7 @@ impl<P: Program> Erased for Typed<'_, P> {
                 new = self.program.signalled(new);
             }
         }
-        put(state, &new);
+        put(state, &[new]);
         Ok(is_due)
     }
 
@@ -488,31 +500,34 @@ impl<P: Program> Erased for Typed<'_, P> {
     }
 
     fn keep(&mut self, id: u64, state: &[u64]) -> brimful_store::Result<()> {
-        let id = id as usize;
-        if id >= self.states.len() {
-            self.isolated = Isolated::Same(get(state));
+        let at = id as usize * self.state_len;
+        let mut values = Vec::with_capacity(self.state_len);
+        append(&mut values, state, self.state_len);
+        if at >= self.states.len() {
+            self.isolated = Isolated::Same(values);
             return Ok(());
         }
+        let signal_words = self.state_words();
         if let Some(signals) = &mut self.signals {
-            write(signals, id, get(&state[Self::STATE_WORDS..]))?;
+            write(signals, id as usize, &[get(&state[signal_words..])])?;
         }
-        write(&mut self.states, id, get(state))
+        write(&mut self.states, at, &values)
     }
 
     fn kept(&self, id: u64, state: &mut [u64]) -> brimful_store::Result<()> {
-        let id = id as usize;
-        if id < self.states.len() {
-            let mut kept = [P::State::zeroed()];
-            self.states.read(id, &mut kept)?;
-            let (state, signal) = Self::cell(state);
-            put(state, &kept[0]);
+        let at = id as usize * self.state_len;
+        let (state, signal) = self.cell(state);
+        if at < self.states.len() {
+            let mut kept = vec![P::State::zeroed(); self.state_len];
+            self.states.read(at, &mut kept)?;
+            put(state, &kept);
             if let Some(signals) = &self.signals {
                 let mut kept = [P::Combiner::SILENCE];
-                signals.read(id, &mut kept)?;
-                put(signal, &kept[0]);
+                signals.read(id as usize, &mut kept)?;
+                put(signal, &kept);
             }
         } else if let Isolated::Same(kept) = &self.isolated {
-            put(Self::cell(state).0, kept);
+            put(state, kept);
         }
         Ok(())
     }
@@ -538,10 +553,7 @@ impl<P: Program> Erased for Typed<'_, P> {
             superstep: self.globals.superstep,
             round: self.globals.round,
             aggregate,
-            isolated: match &self.isolated {
-                Isolated::Same(state) => Some(bytemuck::bytes_of(state).to_vec()),
-                Isolated::Initial => None,
-            },
+            isolated: self.isolated.to_bytes(),
             extra_state: self.program.extra_state()?,
         })
     }
@@ -550,11 +562,11 @@ impl<P: Program> Erased for Typed<'_, P> {
         let Some(aggregate) = P::Aggregate::restore(&mut progress.aggregate.iter().copied()) else {
             return Ok(false);
         };
-        let isolated = progress.isolated.as_deref().map(bytemuck::try_pod_read_unaligned);
-        self.isolated = match isolated.transpose() {
-            Ok(state) => state.map_or(Isolated::Initial, Isolated::Same),
-            Err(_) => return Ok(false),
+        let Some(isolated) = Isolated::of_bytes(progress.isolated.as_deref(), self.state_len)
+        else {
+            return Ok(false);
         };
+        self.isolated = isolated;
         self.globals.aggregate = aggregate;
         (self.globals.superstep, self.globals.round) = (progress.superstep, progress.round);
         self.program.restore_extra_state(&progress.extra_state)?;

@@ -1,8 +1,7 @@
 //! The shapes of programs in Python, which give the engine their types.
 //!
-//! A signal is one number of 64 bits, or several words that the kernel combines; a state is an
-//! array of such words. Frequent changes along edges are part of a shape, so that the compiler sees
-//! them in the loop over edges.
+//! A signal is one number of 64 bits, or several words that the kernel combines. Frequent changes
+//! along edges are part of a shape, so that the compiler sees them in the loop over edges.
 
 use brimful::engine::{Along, Combiner, Max, Min, Mode, Or, Shape};
 
@@ -76,14 +75,10 @@ fn fixed_or<const CHANGE: usize>(along: Along) -> Along {
     }
 }
 
-/// A state of `WORDS` 64-bit words.
-pub(super) type State<const WORDS: usize> = [u64; WORDS];
-
 /// Every vertex signals in every superstep, and sums are collected.
-pub(super) struct Sums<const CHANGE: usize, const WORDS: usize>;
+pub(super) struct Sums<const CHANGE: usize>;
 
-impl<const CHANGE: usize, const WORDS: usize> Shape for Sums<CHANGE, WORDS> {
-    type State = State<WORDS>;
+impl<const CHANGE: usize> Shape for Sums<CHANGE> {
     type Combiner = Total;
     const MODE: Mode = Mode::Full;
 
@@ -101,10 +96,9 @@ impl<const CHANGE: usize, const WORDS: usize> Shape for Sums<CHANGE, WORDS> {
 /// collected.
 macro_rules! idempotent {
     ($($name:ident: $combiner:ty, $along:expr;)*) => {$(
-        pub(super) struct $name<const CHANGE: usize, const WORDS: usize>;
+        pub(super) struct $name<const CHANGE: usize>;
 
-        impl<const CHANGE: usize, const WORDS: usize> Shape for $name<CHANGE, WORDS> {
-            type State = State<WORDS>;
+        impl<const CHANGE: usize> Shape for $name<CHANGE> {
             type Combiner = $combiner;
             const MODE: Mode = Mode::Idempotent;
             const NEEDS_EXTERNAL: bool = true;
@@ -136,32 +130,29 @@ idempotent! {
 }
 
 /// Messages of several words, which the kernel combines. A message is never all zeros.
-pub(super) struct Messages<const SIGNAL: usize>;
+pub(super) struct Messages<const WORDS: usize>;
 
-impl<const SIGNAL: usize> Combiner for Messages<SIGNAL> {
-    type Signal = State<SIGNAL>;
-    type Sum = State<SIGNAL>;
+impl<const WORDS: usize> Combiner for Messages<WORDS> {
+    type Signal = [u64; WORDS];
+    type Sum = [u64; WORDS];
     const IDEMPOTENT: bool = false;
-    const IDENTITY: State<SIGNAL> = [0; SIGNAL];
-    const SILENCE: State<SIGNAL> = [0; SIGNAL];
+    const IDENTITY: [u64; WORDS] = [0; WORDS];
+    const SILENCE: [u64; WORDS] = [0; WORDS];
 
-    fn combine(_: State<SIGNAL>, _: State<SIGNAL>) -> State<SIGNAL> {
+    fn combine(_: [u64; WORDS], _: [u64; WORDS]) -> [u64; WORDS] {
         unreachable!("the kernel combines these signals")
     }
 
-    fn merge(_: State<SIGNAL>, _: State<SIGNAL>) -> State<SIGNAL> {
+    fn merge(_: [u64; WORDS], _: [u64; WORDS]) -> [u64; WORDS] {
         unreachable!("the kernel merges these signals")
     }
 }
 
-/// Messages of `SIGNAL` words, each of which is received once.
-pub(super) struct Structured<const FULL: bool, const WORDS: usize, const SIGNAL: usize>;
+/// Messages of `WORDS` words, each of which is received once.
+pub(super) struct Structured<const FULL: bool, const WORDS: usize>;
 
-impl<const FULL: bool, const WORDS: usize, const SIGNAL: usize> Shape
-    for Structured<FULL, WORDS, SIGNAL>
-{
-    type State = State<WORDS>;
-    type Combiner = Messages<SIGNAL>;
+impl<const FULL: bool, const WORDS: usize> Shape for Structured<FULL, WORDS> {
+    type Combiner = Messages<WORDS>;
     // In the mode delta, only vertices with messages collect.
     const MODE: Mode = if FULL { Mode::Full } else { Mode::Delta };
     const NEEDS_EXTERNAL: bool = !FULL;
