@@ -39,8 +39,9 @@ use crate::traverse::sparse::Sparse;
 use crate::traverse::sums::SpilledSums;
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::collect::Degrees;
+use crate::vertex::combiner::Combiner;
 use crate::vertex::isolated::Isolated;
-use crate::vertex::program::{Globals, Program, SignalOf, SumOf};
+use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf};
 use crate::vertex::turn::Turn;
 use asynchronous::Asynchronous;
 pub use checkpoint::identity;
@@ -124,6 +125,13 @@ struct ShardRun<'a, P: Program> {
     unpacked: Option<Unpacked<SumOf<P>>>,
     /// Sums between source windows, if signals are in memory one window at a time.
     spilled_sums: Option<SpilledSums>,
+}
+
+/// The traversals that a program can take: the others are not compiled for it.
+impl<P: Program> ShardRun<'_, P> {
+    const HAS_FRONTIER: bool = !matches!(P::MODE, Mode::Full);
+    const HAS_SWEEPS: bool = P::ASYNCHRONOUS && !matches!(P::MODE, Mode::Delta);
+    const UNPACKS: bool = Self::HAS_FRONTIER && P::Combiner::COMMUTES && !P::ORDERED && !P::BATCHED;
 }
 
 impl<'a, P: Program> ShardRun<'a, P> {
@@ -215,17 +223,19 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
         let edges: u64 = self.context.files.iter().map(|file| file.shards().edges()).sum();
         let visits_before = self.swept.edges;
         let aggregate = self.globals.aggregate;
-        let traversal = if self.worklist_superstep(edges)? {
+        let traversal = if P::ORDERED && self.worklist_superstep(edges)? {
             Traversal::Worklist
-        } else if self.ordered_superstep(edges)? {
+        } else if P::ORDERED && self.ordered_superstep(edges)? {
             Traversal::Ordered
-        } else if let Some(traversal) = self.asynchronous_superstep(edges)? {
+        } else if Self::HAS_SWEEPS
+            && let Some(traversal) = self.asynchronous_superstep(edges)?
+        {
             traversal
         } else if self.windowed_superstep(edges)? {
             Traversal::Windows
-        } else if self.unpacked_superstep(edges)? {
+        } else if Self::UNPACKS && self.unpacked_superstep(edges)? {
             Traversal::Unpacked
-        } else if self.sparse_superstep(edges)? {
+        } else if Self::HAS_FRONTIER && self.sparse_superstep(edges)? {
             Traversal::Sparse
         } else {
             if let Some(sparse) = &self.sparse {

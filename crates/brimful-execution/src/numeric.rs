@@ -111,12 +111,12 @@ fn run_in<P: Program>(
         true => room_for_result(program.state_len(), graph, options, resources)?,
         false => (ScratchArray::resident(0, 1), None),
     };
-    let (signals, _more_memory) = match (program.batched(), &checkpoints) {
-        (Some(_), Some(_)) => {
+    let (signals, _more_memory) = match P::BATCHED && checkpoints.is_some() {
+        true => {
             let (signals, memory) = room_for_result(1, graph, options, resources)?;
             (Some(signals), memory)
         }
-        _ => (None, None),
+        false => (None, None),
     };
     let thresholds = Thresholds::new(options.run.signal_threshold, options.run.collect_threshold);
     let workers = resources.workers();

@@ -193,7 +193,7 @@ impl<P: Program> ShardRun<'_, P> {
         if self.asynchronous.is_none() {
             return Ok(None);
         }
-        if P::MODE == Mode::Idempotent {
+        if Self::HAS_FRONTIER {
             if self.is_long(edges) {
                 // A sweep visits whole blocks even if few of their vertices signal, as they do for
                 // long in a graph of high diameter.
@@ -258,8 +258,8 @@ impl<P: Program> ShardRun<'_, P> {
                 break;
             }
             left.retain(|block| !part.contains(block));
-            let items: Vec<usize> =
-                part.iter().flat_map(|block| blocks[*block].items.clone()).collect();
+            let mut items = Vec::new();
+            part.iter().for_each(|block| items.extend(blocks[*block].items.clone()));
             sweep.items = Some(&items);
             let arrays = (&mut self.states, &mut self.next);
             let collector = Collector {

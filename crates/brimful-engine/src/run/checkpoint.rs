@@ -63,7 +63,7 @@ pub fn identity<P: Program>(program: &P, options: &RunOptions) -> [(&'static str
 impl<P: Program> ShardRun<'_, P> {
     /// True if a vertex's signal is [`Program::signal`] of its current state.
     fn signals_follow(&self) -> bool {
-        P::MODE == Mode::Full && self.context.program.batched().is_none()
+        P::MODE == Mode::Full && !P::BATCHED
     }
 }
 

@@ -137,17 +137,19 @@ impl<P: Program> ShardRun<'_, P> {
             self.swept_before += report.swept;
         }
         self.swept = self.swept_before;
-        let partials = reports.into_iter().flat_map(|report| report.partials);
-        Ok(ExchangedSuperstep {
-            partials: partials.map(|(_, partial)| partial).collect(),
-            activity,
-            list: is_listed.then_some(listed),
-        })
+        let mut partials = Vec::new();
+        for report in reports {
+            partials.extend(report.partials.into_iter().map(|(_, partial)| partial));
+        }
+        Ok(ExchangedSuperstep { partials, activity, list: is_listed.then_some(listed) })
     }
 
     /// The ids of `list`, followed by their signals.
     fn packed(&self, list: &[u64]) -> Vec<u8> {
-        let mut bytes: Vec<u8> = list.iter().flat_map(|id| id.to_le_bytes()).collect();
+        let mut bytes = Vec::with_capacity(list.len() * (8 + size_of::<SignalOf<P>>()));
+        for vertex in list {
+            bytes.extend_from_slice(&vertex.to_le_bytes());
+        }
         for vertex in list {
             bytes.extend_from_slice(bytemuck::bytes_of(&self.signals[*vertex as usize]));
         }

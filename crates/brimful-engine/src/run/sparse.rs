@@ -149,9 +149,9 @@ impl<P: Program> RunContext<'_, P> {
             let (degree, strength) = self.degrees.of(id);
             Vertex { id, degree, strength, external: 0 }
         };
-        if let Some(batched) = self.program.batched() {
+        if P::BATCHED {
             collect_target_sums(
-                batched,
+                self.program.batched(),
                 target_sums,
                 states,
                 &mut *signals,

@@ -71,12 +71,10 @@ impl<P: Program> ShardRun<'_, P> {
 
     fn unpack_if_long(&mut self, edges: u64) -> Result<Option<Unpacked<SumOf<P>>>> {
         let context = &self.context;
-        let may_unpack =
-            context.plan.unpacked && !P::ORDERED && context.program.batched().is_none();
         let is_chosen = context.options.traversal == TraversalMode::Auto
             && self.frontier.is_some()
             && self.is_long(edges);
-        if !(may_unpack && is_chosen) {
+        if !(context.plan.unpacked && is_chosen) {
             return Ok(None);
         }
         // Nothing but these supersteps follows.

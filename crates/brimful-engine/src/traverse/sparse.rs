@@ -268,9 +268,9 @@ impl<S: Copy + Send> Sparse<S> {
         let (bytes, weights) = units.columns(pinned, file, index, combine.weighted, one_by_one)?;
         let (bits, mut count) = (combine.interval_bits, Swept::default());
         let first_target = segment.interval << bits;
-        let batched = combine.program.batched().filter(|batched| batched.takes_edges());
-        let mut batcher = batched.map(|batched| {
-            let sources = Sources::all(combine.signals);
+        let takes_edges = P::BATCHED && combine.program.batched().takes_edges();
+        let mut batcher = takes_edges.then(|| {
+            let (batched, sources) = (combine.program.batched(), Sources::all(combine.signals));
             Batcher::new(batched, sources, segment.first_source, first_target, combine.weighted)
         });
         let mut batch = |base: u64, keys: Keys<'_>, weights: &[f64; BATCH]| {
@@ -290,9 +290,10 @@ impl<S: Copy + Send> Sparse<S> {
                     }
                 }
                 true
-            }) && batcher
-                .as_mut()
-                .is_none_or(|batcher| batcher.add(base, keys, bits, weights, &mut sums.sums))
+            }) && (!P::BATCHED
+                || batcher
+                    .as_mut()
+                    .is_none_or(|batcher| batcher.add(base, keys, bits, weights, &mut sums.sums)))
         };
         let mut cursor =
             BlockCursor::new(shards, directory, index, sources, bytes, weights, blocks);
@@ -303,7 +304,9 @@ impl<S: Copy + Send> Sparse<S> {
             }
         };
         // A failure of the program is reported before the edges that it refused.
-        if let Some(batcher) = batcher {
+        if P::BATCHED
+            && let Some(batcher) = batcher
+        {
             batcher.finish(&mut sums.sums)?;
         }
         decoded?;

@@ -320,11 +320,10 @@ impl<P: Program> Worker<'_, P> {
     ) -> Result<()> {
         let segment = &self.sweep.files[step.file].shards().segments()[step.segment];
         let (unit, weights) = (feed.bytes(step.file, 0), feed.bytes(step.file, 1));
-        let combined = match self.sweep.program.batched().filter(|batched| batched.takes_edges()) {
-            Some(batched) => {
-                self.sweep.accumulate_batches(batched, step, unit, weights, buffer, sums)
-            }
-            None => self.sweep.accumulate(step, unit, weights, buffer, sums),
+        let combined = if P::BATCHED && self.sweep.program.batched().takes_edges() {
+            self.sweep.accumulate_batches(step, unit, weights, buffer, sums)
+        } else {
+            self.sweep.accumulate(step, unit, weights, buffer, sums)
         }?;
         self.shared.signals.fetch_add(combined, Ordering::Relaxed);
         self.shared.edges.fetch_add(segment.edges.into(), Ordering::Relaxed);

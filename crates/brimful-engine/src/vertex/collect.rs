@@ -187,12 +187,12 @@ impl<P: Program> Collector<'_, P> {
             |at: usize| interval_degrees.vertex(start, at, external.get(at).copied().unwrap_or(0));
         let mut step = |states: &mut [P::State], signals: &mut [SignalOf<P>]| -> Result<()> {
             let partial = &mut partial;
-            if let Some(batched) = self.program.batched() {
+            if P::BATCHED {
                 let list = |range: Range<usize>, out: &mut Vec<Vertex>| {
                     interval_degrees.list(start, external, range, out);
                 };
                 process_in_batches(
-                    batched,
+                    self.program.batched(),
                     turn,
                     states,
                     &mut *signals,

@@ -63,7 +63,8 @@ pub(crate) fn evolve<P: Program>(
         return Ok(P::Aggregate::NOTHING);
     }
     let vertex = Vertex { id: graph.connected(), degree: 0, strength: 0.0, external: 0 };
-    if let Some(batched) = program.batched() {
+    if P::BATCHED {
+        let batched = program.batched();
         let (turn, mut state) = match std::mem::replace(isolated, Isolated::Initial) {
             Isolated::Same(state) => (Turn::Collect(&[P::Combiner::IDENTITY][..]), state),
             Isolated::Initial => {

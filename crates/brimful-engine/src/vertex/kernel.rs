@@ -413,6 +413,7 @@ impl<S: Shape> Program for KernelProgram<S> {
     const ASYNCHRONOUS: bool = S::ASYNCHRONOUS;
     const SELF_LOOPS: bool = S::SELF_LOOPS;
     const KEEPS_SILENCE: bool = S::KEEPS_SILENCE;
+    const BATCHED: bool = true;
 
     fn needs_degrees(&self) -> bool {
         self.needs_degrees
@@ -422,8 +423,8 @@ impl<S: Shape> Program for KernelProgram<S> {
         self.indexes
     }
 
-    fn batched(&self) -> Option<&dyn Batched<Self>> {
-        Some(self)
+    fn batched(&self) -> &dyn Batched<Self> {
+        self
     }
 
     fn initial(&self, _: Vertex, _: &Globals<Self::Aggregate>) -> u64 {

@@ -136,11 +136,15 @@ pub trait Program: Sync {
     const ORDERED: bool = false;
     /// False if vertices do not signal along self-loops.
     const SELF_LOOPS: bool = true;
+    /// True if the program has a [batched](Program::batched) form. The engine then calls no method
+    /// for a single vertex, nor for a single edge if the batched form
+    /// [takes edges](Batched::takes_edges).
+    const BATCHED: bool = false;
 
     /// The number of values of type [`Program::State`] that a vertex owns: 1, or that of the
     /// [batched](Program::batched) form.
     fn state_len(&self) -> usize {
-        self.batched().map_or(1, Batched::state_len)
+        if Self::BATCHED { self.batched().state_len() } else { 1 }
     }
 
     /// True if [`Vertex::degree`] or [`Vertex::strength`] is used.
@@ -261,11 +265,10 @@ pub trait Program: Sync {
         false
     }
 
-    /// The batched form of the program. If there is one, the engine calls no method for a single
-    /// vertex, nor for a single edge if it [takes edges](Batched::takes_edges).
+    /// The batched form of a [`Program::BATCHED`] program.
     #[inline]
-    fn batched(&self) -> Option<&dyn Batched<Self>> {
-        None
+    fn batched(&self) -> &dyn Batched<Self> {
+        unreachable!("only batched programs have a batched form")
     }
 
     /// True if the run has converged; called after every superstep.

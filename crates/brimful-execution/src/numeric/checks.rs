@@ -66,7 +66,7 @@ fn minimum_bytes<P: Program>(
     resources: &Resources,
 ) -> Result<u64> {
     let mut needs = Needs::of(program);
-    if program.batched().is_some() {
+    if P::BATCHED {
         // A vertex keeps its signal.
         needs.state += size_of::<SignalOf<P>>() as u64;
     }

@@ -7,7 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use brimful_engine::vertex::batch::process_vertices;
-use brimful_engine::vertex::program::{BATCH, Batched, Edges};
+use brimful_engine::vertex::program::{BATCH, Edges};
 use brimful_engine::{
     Aggregate, Combiner, Globals, Isolated, Mode, Program, SignalOf, SumOf, Thresholds, Turn,
     Vertex,
@@ -214,7 +214,6 @@ impl<'p, P: Program> Typed<'p, P> {
     /// Calls a program that takes batches for one vertex; true if the vertex is due to signal.
     fn process_alone(
         &self,
-        batched: &dyn Batched<P>,
         turn: Turn<'_, SumOf<P>>,
         vertex: Vertex,
         words: &mut [u64],
@@ -222,14 +221,19 @@ impl<'p, P: Program> Typed<'p, P> {
         let settings = (&self.globals, self.thresholds);
         let (mut state, mut signals) = (Vec::new(), [P::Combiner::SILENCE]);
         append(&mut state, words, self.state_len);
-        self.add(process_vertices(batched, turn, &[vertex], (&mut state, &mut signals), settings)?);
+        self.add(process_vertices(
+            self.program.batched(),
+            turn,
+            &[vertex],
+            (&mut state, &mut signals),
+            settings,
+        )?);
         Ok(self.write_cell(words, &state, signals[0]))
     }
 
     /// Calls a program that takes batches for vertices that start or collect together.
     fn process_together(
         &self,
-        batched: &dyn Batched<P>,
         is_start: bool,
         turns: &mut [VertexTurn<'_>],
     ) -> Result<(), Failure> {
@@ -241,7 +245,7 @@ impl<'p, P: Program> Typed<'p, P> {
         let mut signals = vec![P::Combiner::SILENCE; turns.len()];
         let turn = if is_start { Turn::First } else { Turn::Collect(&sums[..]) };
         self.add(process_vertices(
-            batched,
+            self.program.batched(),
             turn,
             &vertices,
             (&mut states, &mut signals),
@@ -311,14 +315,13 @@ impl<P: Program> Erased for Typed<'_, P> {
     fn facts(&self) -> ProgramTraits {
         ProgramTraits {
             state: self.state_words()
-                + usize::from(self.program.batched().is_some())
-                    * size_of::<SignalOf<P>>().div_ceil(8),
+                + usize::from(P::BATCHED) * size_of::<SignalOf<P>>().div_ceil(8),
             sum: size_of::<SumOf<P>>().div_ceil(8),
             is_full: P::MODE == Mode::Full,
             needs_degrees: self.program.needs_degrees(),
             needs_external: P::NEEDS_EXTERNAL,
             self_loops: P::SELF_LOOPS,
-            batch: if self.program.batched().is_some() { BATCH } else { 1 },
+            batch: if P::BATCHED { BATCH } else { 1 },
             indexes: self.program.indexes(),
         }
     }
@@ -383,8 +386,8 @@ impl<P: Program> Erased for Typed<'_, P> {
     }
 
     fn start(&self, turns: &mut [VertexTurn<'_>]) -> Result<(), Failure> {
-        if let Some(batched) = self.program.batched() {
-            return self.process_together(batched, true, turns);
+        if P::BATCHED {
+            return self.process_together(true, turns);
         }
         for turn in turns {
             let first = self.program.initial(turn.vertex, &self.globals);
@@ -394,8 +397,8 @@ impl<P: Program> Erased for Typed<'_, P> {
     }
 
     fn begin_round(&self, vertex: Vertex, state: &mut [u64]) -> Result<bool, Failure> {
-        if let Some(batched) = self.program.batched() {
-            return self.process_alone(batched, Turn::Round, vertex, state);
+        if P::BATCHED {
+            return self.process_alone(Turn::Round, vertex, state);
         }
         let first = self.program.begin_round(vertex, get(state), &self.globals);
         Ok(self.begin(vertex, first, state))
@@ -408,24 +411,21 @@ impl<P: Program> Erased for Typed<'_, P> {
         weight: f64,
         sum: &mut [u64],
     ) -> Result<bool, Failure> {
-        let (said, is_silent): (SignalOf<P>, _) = match self.program.batched() {
-            Some(_) => {
-                let said = get(&state[self.state_words()..]);
-                // A sum of floats is silent at -0.0, and 0.0 is a signal.
-                let silence = P::Combiner::SILENCE;
-                (said, bytemuck::bytes_of(&said) == bytemuck::bytes_of(&silence))
-            }
-            None => {
-                let said = self.program.signal(vertex, get(state));
-                (said, said == P::Combiner::SILENCE)
-            }
+        let (said, is_silent): (SignalOf<P>, _) = if P::BATCHED {
+            let said = get(&state[self.state_words()..]);
+            // A sum of floats is silent at -0.0, and 0.0 is a signal.
+            let silence = P::Combiner::SILENCE;
+            (said, bytemuck::bytes_of(&said) == bytemuck::bytes_of(&silence))
+        } else {
+            let said = self.program.signal(vertex, get(state));
+            (said, said == P::Combiner::SILENCE)
         };
         if is_silent {
             return Ok(false);
         }
         let mut sums = [P::Combiner::IDENTITY];
-        match self.program.batched().filter(|batched| batched.takes_edges()) {
-            Some(batched) => batched.edges(Edges {
+        if P::BATCHED && self.program.batched().takes_edges() {
+            self.program.batched().edges(Edges {
                 sources: &[0],
                 targets: &[0],
                 weights: Some(&[weight]),
@@ -433,8 +433,9 @@ impl<P: Program> Erased for Typed<'_, P> {
                 first_target: 0,
                 signals: &[said],
                 sums: &mut sums,
-            })?,
-            None => sums[0] = P::Combiner::combine(sums[0], self.program.along(said, weight)),
+            })?;
+        } else {
+            sums[0] = P::Combiner::combine(sums[0], self.program.along(said, weight));
         }
         put(sum, &sums);
         Ok(true)
@@ -449,7 +450,7 @@ impl<P: Program> Erased for Typed<'_, P> {
 
     fn signalled(&self, state: &mut [u64]) {
         // A program that takes batches returns the state after its signal.
-        if self.program.batched().is_none() {
+        if !P::BATCHED {
             let after = self.program.signalled(get(state));
             put(state, &[after]);
         }
@@ -462,9 +463,9 @@ impl<P: Program> Erased for Typed<'_, P> {
         sum: Option<&[u64]>,
         threshold: f64,
     ) -> Result<bool, Failure> {
-        if let Some(batched) = self.program.batched() {
+        if P::BATCHED {
             let sums = [Self::sum(sum)];
-            return self.process_alone(batched, Turn::Collect(&sums), vertex, state);
+            return self.process_alone(Turn::Collect(&sums), vertex, state);
         }
         let old: P::State = get(state);
         let mut new = self.program.collect(vertex, old, Self::sum(sum), &self.globals);
@@ -485,9 +486,10 @@ impl<P: Program> Erased for Typed<'_, P> {
     }
 
     fn collect_together(&self, turns: &mut [VertexTurn<'_>]) -> Result<(), Failure> {
-        match self.program.batched() {
-            Some(batched) => self.process_together(batched, false, turns),
-            None => Err("vertices of this program collect alone".into()),
+        if P::BATCHED {
+            self.process_together(false, turns)
+        } else {
+            Err("vertices of this program collect alone".into())
         }
     }
 

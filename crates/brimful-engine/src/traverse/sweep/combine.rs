@@ -10,7 +10,6 @@ use crate::traverse::schedule::SegmentRef;
 use crate::traverse::sweep::Sweep;
 use crate::traverse::sweep::batcher::Batcher;
 use crate::vertex::combiner::Combiner;
-use crate::vertex::program::Batched;
 use crate::vertex::program::{Mode, Program, SignalOf, SumOf, is_left_out};
 
 /// A batch of at most this many sources is checked for silence first: a silent hub is the source of
@@ -120,7 +119,6 @@ impl<P: Program> Sweep<'_, P> {
     /// Combines the signals of one segment for programs that take batches; returns their number.
     pub(super) fn accumulate_batches(
         &self,
-        batched: &dyn Batched<P>,
         step: SegmentRef,
         unit: &[u8],
         weights: &[u8],
@@ -130,8 +128,13 @@ impl<P: Program> Sweep<'_, P> {
         let (shards, bits) = (self.files[step.file].shards(), self.interval_bits);
         let first_source = shards.segments()[step.segment].first_source;
         let first_target = (step.interval as u64) << bits;
-        let mut batcher =
-            Batcher::new(batched, self.sources, first_source, first_target, self.weighted);
+        let mut batcher = Batcher::new(
+            self.program.batched(),
+            self.sources,
+            first_source,
+            first_target,
+            self.weighted,
+        );
         let weights = self.weighted.then_some(weights);
         let decoded = shards.decode(
             step.segment,
