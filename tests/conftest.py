@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import settings
@@ -13,6 +16,11 @@ from hypothesis import settings
 from command import succeed
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# Two threads for small matrices would mostly wait, and busily. Processes that tests start have as
+# many as a user has.
+with mock.patch.dict(os.environ, OPENBLAS_NUM_THREADS="1"):
+    import_module("numpy")
 
 # How many examples a property is tried with; `make nightly` chooses the second profile.
 settings.register_profile("everyday", max_examples=15, deadline=None)
@@ -22,6 +30,12 @@ settings.load_profile("everyday")
 # A shell that starts the tests in the background ignores Ctrl-C for all processes that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Leave thousands of tests and their modules out of the garbage collections to come."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
