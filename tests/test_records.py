@@ -71,21 +71,21 @@ class Hops(bf.Program):
 
 
 class Wide(bf.Program):
-    """Seven floats: functions of the greatest id that reaches a vertex."""
+    """Eight floats: functions of the greatest id that reaches a vertex."""
 
     delivery, combiner = "combined", "max"
-    state_type = np.dtype([(f"power{at}", "f8") for at in range(7)])
+    state_type = np.dtype([(f"power{at}", "f8") for at in range(8)])
 
     def initial_state(self, vertex: Any) -> Any:
         x = vertex.id * 0.5
-        return x, x * x, x * x * x, x + 1, x + 2, x + 3, x + 4
+        return x, x * x, x * x * x, x + 1, x + 2, x + 3, x + 4, x + 5
 
     def signal(self, source: Any, target: Any, weight: float) -> Any:
         return source.state.power0
 
     def collect(self, vertex: Any, signals: Any) -> Any:
         x = np.maximum(vertex.state.power0, signals[0])
-        return x, x * x, x * x * x, x + 1, x + 2, x + 3, x + 4
+        return x, x * x, x * x * x, x + 1, x + 2, x + 3, x + 4, x + 5
 
 
 @pytest.fixture(scope="module")

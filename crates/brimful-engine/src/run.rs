@@ -127,7 +127,8 @@ struct ShardRun<'a, P: Program> {
     spilled_sums: Option<SpilledSums>,
 }
 
-/// The traversals that a program can take: the others are not compiled for it.
+/// The traversals that a program can take. The compiler leaves out calls behind a false constant,
+/// but not behind a comparison of modes.
 impl<P: Program> ShardRun<'_, P> {
     const HAS_FRONTIER: bool = !matches!(P::MODE, Mode::Full);
     const HAS_SWEEPS: bool = P::ASYNCHRONOUS && !matches!(P::MODE, Mode::Delta);

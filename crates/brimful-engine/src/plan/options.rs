@@ -97,7 +97,7 @@ impl RunOptions {
         }
     }
 
-    /// An array of one record per vertex with edges, in memory or in scratch; its windows are the
+    /// An array of `len` records per vertex with edges, in memory or in scratch; its windows are the
     /// intervals.
     pub(crate) fn vertex_array<T: Pod + Send>(
         &self,

@@ -193,6 +193,7 @@ impl<P: Program> ShardRun<'_, P> {
         if self.asynchronous.is_none() {
             return Ok(None);
         }
+        // Of the programs with sweeps, those that are idempotent.
         if Self::HAS_FRONTIER {
             if self.is_long(edges) {
                 // A sweep visits whole blocks even if few of their vertices signal, as they do for
