@@ -115,6 +115,8 @@ pub struct PageFile {
     /// The maximum number of frames per stripe.
     frames_per_stripe: AtomicUsize,
     space: Mutex<Space>,
+    /// The number of entries that the page table has for each stream, or had a moment ago.
+    table_pages: [AtomicU64; STREAMS],
     /// Held shared by writers of pages, and exclusively by a sync while it collects them.
     gate: RwLock<()>,
     committed: Mutex<Committed>,
@@ -264,6 +266,7 @@ impl PageFile {
             page_bytes: purpose.page_bytes,
             stripes: (0..stripes).map(|_| Mutex::default()).collect(),
             frames_per_stripe: AtomicUsize::new(0),
+            table_pages: table.pages().map(AtomicU64::new),
             space: Mutex::new(Space { table, slots }),
             gate: RwLock::new(()),
             committed: Mutex::new(Committed::default()),
@@ -339,6 +342,7 @@ impl PageFile {
         page: PageId,
         f: impl FnOnce(&mut PageMut<'_>) -> R,
     ) -> Result<R> {
+        self.require_entry(page)?;
         self.with_frame(page, true, |frame| f(&mut PageMut(frame)))
     }
 
@@ -350,6 +354,7 @@ impl PageFile {
         page: PageId,
         f: impl FnOnce(&mut [u8]) -> R,
     ) -> Result<R> {
+        self.require_entry(page)?;
         self.with_frame(page, false, |frame| {
             frame.dirty = true;
             f(&mut frame.bytes)
@@ -367,6 +372,36 @@ impl PageFile {
             space.table.set(page, Entry::NONE);
             if entry.is_fresh() { space.slots.free(slot) } else { space.slots.retire(slot) }
         }
+        Ok(())
+    }
+
+    /// Extends the page table to `page`, which is about to change and must then be written.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] if the memory cannot hold the table.
+    #[inline]
+    fn require_entry(&self, page: PageId) -> Result<()> {
+        match self.table_pages.get(page.stream()) {
+            Some(pages) if page.number() < pages.load(Ordering::Relaxed) => Ok(()),
+            _ => self.extend_table(page),
+        }
+    }
+
+    #[cold]
+    fn extend_table(&self, page: PageId) -> Result<()> {
+        let mut space = self.space();
+        // As in `share_memory`.
+        let minimum = ((MIN_FRAMES - 1) * self.page_bytes) as u64;
+        let free = self.memory.bytes().saturating_sub(self.resident_bytes(&space) + minimum);
+        if let Err(more) = space.table.extend_to(page, free) {
+            let needed = (self.resident_bytes(&space) + minimum).saturating_add(more);
+            return Err(self.too_small(needed));
+        }
+        let pages = space.table.pages();
+        self.table_pages
+            .iter()
+            .zip(pages)
+            .for_each(|(known, pages)| known.store(pages, Ordering::Relaxed));
         Ok(())
     }
 
@@ -447,17 +482,25 @@ impl PageFile {
     /// Gives the cache the memory that the page table and the owner do not use; returns the frames
     /// per stripe.
     fn share_memory(&self, space: &Space) -> Result<usize> {
-        let owner = self.owner_bytes.load(Ordering::Relaxed);
-        let resident = space.table.memory_bytes() + space.slots.memory_bytes() + owner;
+        let resident = self.resident_bytes(space);
         let frames = self.memory.bytes().saturating_sub(resident) as usize / self.page_bytes;
         if frames < MIN_FRAMES - 1 {
-            let needed = resident + minimum_bytes(self.page_bytes);
-            let purpose = format!("for the pages of {}", self.file.path().display());
-            return Err(Error::too_small(self.memory.bytes(), needed, purpose));
+            return Err(self.too_small(resident + minimum_bytes(self.page_bytes)));
         }
         let share = (frames / self.stripes.len()).max(1);
         self.frames_per_stripe.store(share, Ordering::Relaxed);
         Ok(share)
+    }
+
+    /// Bytes of the memory that are not for the cache.
+    fn resident_bytes(&self, space: &Space) -> u64 {
+        let owner = self.owner_bytes.load(Ordering::Relaxed);
+        space.table.memory_bytes() + space.slots.memory_bytes() + owner
+    }
+
+    fn too_small(&self, needed: u64) -> Error {
+        let purpose = format!("for the pages of {}", self.file.path().display());
+        Error::too_small(self.memory.bytes(), needed, purpose)
     }
 
     fn offset(&self, slot: u64) -> u64 {

@@ -112,23 +112,41 @@ impl Table {
         stream.and_then(|s| s.entries.get(page.number() as usize)).copied().unwrap_or(Entry::NONE)
     }
 
-    /// Sets an entry, extending the stream to it.
-    pub(super) fn set(&mut self, page: PageId, entry: Entry) {
+    /// Extends the stream of `page` to it, if that takes at most `free` bytes more; else returns the
+    /// bytes that it takes.
+    pub(super) fn extend_to(&mut self, page: PageId, free: u64) -> Result<(), u64> {
         let per_page = self.per_page;
-        let Some(stream) = self.streams.get_mut(page.stream()) else {
-            return;
+        let stream = &mut self.streams[page.stream()];
+        let (len, capacity) = (page.number() as usize + 1, stream.entries.capacity());
+        if len <= stream.entries.len() {
+            return Ok(());
+        }
+        // For each entry of a page of the table one in the directory, and a mark.
+        let bytes = |entries: usize| {
+            let more = entries.saturating_sub(capacity) as u64;
+            (more + more.div_ceil(per_page as u64)).saturating_mul(ENTRY_BYTES as u64)
         };
+        if bytes(len) > free {
+            return Err(bytes(len));
+        }
+        if len > capacity {
+            // Grows by half, so that the cost for an entry is constant, but takes at most a part of
+            // the free memory in advance.
+            let spare = (capacity / 2).min(free as usize / ENTRY_BYTES / 8);
+            stream.entries.reserve_exact(len.max(capacity + spare) - stream.entries.len());
+        }
+        stream.entries.resize(len, Entry::NONE);
+        stream.directory.resize(len.div_ceil(per_page), Entry::NONE);
+        stream.changed.resize(stream.directory.len(), true);
+        Ok(())
+    }
+
+    /// Sets an entry of the table.
+    pub(super) fn set(&mut self, page: PageId, entry: Entry) {
+        let stream = &mut self.streams[page.stream()];
         let index = page.number() as usize;
-        if stream.entries.len() <= index {
-            stream.entries.resize(index + 1, Entry::NONE);
-            stream.directory.resize(stream.entries.len().div_ceil(per_page), Entry::NONE);
-            stream.changed.resize(stream.directory.len(), true);
-        }
-        if let (Some(old), Some(changed)) =
-            (stream.entries.get_mut(index), stream.changed.get_mut(index / per_page))
-        {
-            (*old, *changed) = (entry, true);
-        }
+        stream.entries[index] = entry;
+        stream.changed[index / self.per_page] = true;
     }
 
     /// The pages of the table that changed, as (stream, index).

@@ -453,3 +453,20 @@ fn a_second_crash_after_recovery_leaves_all_or_nothing_too() {
         }
     }
 }
+
+#[test]
+fn a_page_whose_table_exceeds_the_memory_is_refused_before_it_changes() {
+    let folder = FaultFolder::new();
+    let pages = create(&folder).unwrap();
+    put(&pages, PageId::new(0, 3), 7).unwrap();
+    for far in [1 << 20, 1 << 40, (1 << 60) - 1] {
+        let refused = put(&pages, PageId::new(0, far), 8).unwrap_err();
+        let Error::Budget { needed, .. } = refused else { panic!("{refused:?}") };
+        assert!(needed >= far * 16, "{needed} for page {far}");
+    }
+    pages.sync(b"done").unwrap();
+    drop(pages);
+    let (pages, _) = open(&folder).unwrap();
+    assert_eq!((pages.pages(0), get(&pages, PageId::new(0, 3)).unwrap()), (4, 7));
+    assert_eq!(get(&pages, PageId::new(0, 1 << 40)).unwrap(), 0);
+}
