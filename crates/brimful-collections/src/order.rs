@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::error::{Error, Result};
+
 /// The maximum number of ids sorted at once: the sort takes less than a second, during which Ctrl-C
 /// has no effect.
 pub(crate) const MAX_IDS: usize = 1 << 22;
@@ -15,9 +17,9 @@ pub enum Order {
     Ascending,
     /// Batches from the last ids to the first; within a batch ids ascend.
     Descending,
-    /// These ranges of ids, one after the other.
+    /// These ranges of ids, which share no id, one after the other.
     Ranges(Vec<Range<u64>>),
-    /// These ids, in this order.
+    /// These ids, in this order, each once.
     Ids(Vec<u64>),
 }
 
@@ -66,6 +68,29 @@ impl Order {
         }
     }
 
+    /// Refuses an id that the order names twice. The second copy of its record could be read before
+    /// the first is written back, and would undo the change.
+    pub(crate) fn require_once(&self) -> Result<()> {
+        let twice = match self {
+            Self::Ascending | Self::Descending => None,
+            Self::Ids(ids) if ids.is_sorted_by(|a, b| a < b) => None,
+            Self::Ids(ids) => {
+                let mut sorted = ids.clone();
+                sorted.sort_unstable();
+                sorted.iter().zip(sorted.iter().skip(1)).find(|(a, b)| a == b).map(|(id, _)| *id)
+            }
+            Self::Ranges(ranges) => {
+                let mut sorted: Vec<_> = ranges.iter().filter(|range| !range.is_empty()).collect();
+                sorted.sort_unstable_by_key(|range| range.start);
+                let mut pairs = sorted.iter().zip(sorted.iter().skip(1));
+                pairs.find(|(a, b)| b.start < a.end).map(|(_, b)| b.start)
+            }
+        };
+        twice.map_or(Ok(()), |id| {
+            Err(Error::Usage(format!("the order names record {id} twice; name it once")))
+        })
+    }
+
     /// The batches of a collection of `len` records: at most `most` ids each. Ranges are cut at
     /// multiples of `most`.
     pub(crate) fn batches(&self, len: u64, most: usize) -> Vec<Ids> {
@@ -103,7 +128,23 @@ mod tests {
         assert_eq!(ids(Order::Ascending), (0..10).collect::<Vec<_>>());
         assert_eq!(ids(Order::Descending), [8, 9, 4, 5, 6, 7, 0, 1, 2, 3]);
         assert_eq!(ids(Order::Ranges(vec![7..10, 1..3])), [7, 8, 9, 1, 2]);
-        assert_eq!(ids(Order::Ids(vec![5, 5, 0])), [5, 5, 0]);
+        assert_eq!(ids(Order::Ids(vec![5, 3, 0])), [5, 3, 0]);
         assert_eq!(Order::Ascending.batches(10, 4).len(), 3);
+    }
+
+    #[test]
+    fn an_id_is_named_once() {
+        for order in [
+            Order::Descending,
+            Order::Ids(vec![5, 3, 0]),
+            Order::Ids(vec![1, 2]),
+            Order::Ranges(vec![7..10, 1..7, 5..5]),
+        ] {
+            order.require_once().unwrap();
+        }
+        for order in [Order::Ids(vec![5, 3, 5]), Order::Ranges(vec![5..10, 1..6])] {
+            let error = order.require_once().unwrap_err();
+            assert_eq!(error.to_string(), "the order names record 5 twice; name it once");
+        }
     }
 }

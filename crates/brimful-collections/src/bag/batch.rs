@@ -517,6 +517,7 @@ impl RecordBag {
         if let Some(largest) = order.largest() {
             self.check(largest)?;
         }
+        order.require_once()?;
         let batches = order.batches(self.len(), self.batch_len());
         let read = |ids: &Ids| {
             let ids: Vec<u64> = ids.iter().collect();

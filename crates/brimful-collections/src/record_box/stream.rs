@@ -20,6 +20,7 @@ impl RecordBox {
         if let Some(largest) = order.largest() {
             self.check(largest)?;
         }
+        order.require_once()?;
         let batches = order.batches(self.len(), self.batch_len());
         let read = |ids: &Ids| {
             let mut buffer = brimful_store::sealed::Buffer::zeroed(ids.len() * self.record_bytes);
