@@ -70,6 +70,9 @@ pub struct RecordBag {
     /// Number of ids whose record was removed.
     removed: AtomicU64,
     growing: Mutex<()>,
+    /// Records that a failed change left at positions that the index does not name. The next sync
+    /// frees them.
+    orphans: Mutex<Vec<(u64, RecordPosition)>>,
     schema: Vec<u8>,
     options: Options,
     /// The maximum number of bytes of a record that is read whole.
@@ -131,7 +134,8 @@ impl RecordBag {
             ids: (0..ID_LOCKS).map(|_| Mutex::default()).collect(),
             len: AtomicU64::new(len),
             removed: AtomicU64::new(removed),
-            growing: Mutex::new(()),
+            growing: Mutex::default(),
+            orphans: Mutex::default(),
             schema: schema.to_vec(),
             longest_bytes: options.memory_bytes / 4,
             options,
@@ -211,7 +215,7 @@ impl RecordBag {
         Ok(self.pages.read(page, |bytes| RecordPosition::decode(u64_at(bytes, at)))?)
     }
 
-    fn set_place(
+    fn set_position(
         &self,
         writing: &Writing<'_>,
         id: u64,
@@ -220,6 +224,36 @@ impl RecordBag {
         let (page, at) = self.entry_of(id);
         let entry = RecordPosition::encode(position).to_le_bytes();
         Ok(self.pages.update(writing, page, |page| put(page.bytes_mut(), at, &entry))?)
+    }
+
+    /// Makes the index name `position`, and counts it as an orphan if that fails.
+    fn set_new_position(
+        &self,
+        writing: &Writing<'_>,
+        id: u64,
+        position: RecordPosition,
+    ) -> Result<()> {
+        let set = self.set_position(writing, id, Some(position));
+        if set.is_err() {
+            self.orphans().push((id, position));
+        }
+        set
+    }
+
+    fn orphans(&self) -> MutexGuard<'_, Vec<(u64, RecordPosition)>> {
+        self.orphans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Frees the positions of all orphans.
+    fn release_orphans(&self, writing: &Writing<'_>) -> brimful_store::Result<()> {
+        let orphans = std::mem::take(&mut *self.orphans());
+        // A failure makes an orphan of its record again, so all are tried.
+        let released =
+            orphans.into_iter().map(|(id, position)| self.release(writing, id, position));
+        released.fold(Ok(()), Result::and).map_err(|error| match error {
+            Error::Store(error) => error,
+            other => StoreError::corrupt_pages(self.pages.path(), 0, other.to_string()),
+        })
     }
 
     fn id_lock(&self, id: u64) -> MutexGuard<'_, ()> {
@@ -425,9 +459,7 @@ impl RecordBag {
             let Some(position) = self.position(id)? else {
                 return Err(self.removed(id));
             };
-            self.set_place(&writing, id, None)?;
-            self.release(&writing, id, position)?;
-            self.removed.fetch_add(1, Ordering::Relaxed);
+            self.take_out(&writing, id, position)?;
         }
         self.tidy()
     }
@@ -453,13 +485,20 @@ impl RecordBag {
             self.check_bytes(record.len() as u64)?;
             let id = self.len();
             let position = self.put(&writing, id, &record, record.len())?;
-            self.set_place(&writing, id, Some(position))?;
+            self.set_new_position(&writing, id, position)?;
             self.len.store(id + 1, Ordering::Release);
             keys.push((mixed, id));
         }
         keys.sort_unstable();
-        for (mixed, id) in keys {
-            self.keys.set(&self.pages, &writing, mixed, Some(id))?;
+        for (at, (mixed, id)) in keys.iter().enumerate() {
+            if let Err(error) = self.keys.set(&self.pages, &writing, *mixed, Some(*id)) {
+                // Without their keys nobody reaches these records.
+                for (_, id) in keys.iter().skip(at) {
+                    let position = self.position(*id)?.ok_or_else(|| self.removed(*id))?;
+                    self.take_out(&writing, *id, position)?;
+                }
+                return Err(error);
+            }
         }
         Ok(())
     }
@@ -467,14 +506,17 @@ impl RecordBag {
     /// Removes a record and the key that refers to it; both become durable together.
     pub(crate) fn unlink(&self, mixed: u64, id: u64) -> Result<()> {
         let writing = self.pages.write();
-        self.keys.set(&self.pages, &writing, mixed, None)?;
         let _changing = self.id_lock(id);
-        let Some(position) = self.position(id)? else {
-            return Err(self.removed(id));
-        };
-        self.set_place(&writing, id, None)?;
+        let position = self.position(id)?.ok_or_else(|| self.removed(id))?;
+        self.keys.set(&self.pages, &writing, mixed, None)?;
+        self.take_out(&writing, id, position)
+    }
+
+    /// Removes the record at `position`; the caller holds the lock of the id.
+    fn take_out(&self, writing: &Writing<'_>, id: u64, position: RecordPosition) -> Result<()> {
+        self.set_position(writing, id, None)?;
         self.removed.fetch_add(1, Ordering::Relaxed);
-        self.release(&writing, id, position)
+        self.release(writing, id, position)
     }
 
     /// The options given on opening.
@@ -489,6 +531,7 @@ impl RecordBag {
 
     /// Writes state that is only in memory to pages; returns the description for the root.
     fn describe(&self, writing: &Writing<'_>) -> brimful_store::Result<Vec<u8>> {
+        self.release_orphans(writing)?;
         self.keys.settle(&self.pages, writing, true)?;
         self.write_infos(writing)?;
         let (len, removed) = (self.len(), self.removed.load(Ordering::Relaxed));

@@ -97,6 +97,29 @@ impl RecordBag {
         let writing = self.pages.write();
         let start = self.len();
         let mut positions = vec![0; records.len()];
+        let placed = self
+            .place_all(&writing, start, records, &mut positions)
+            .and_then(|()| self.write_index(&writing, start, &positions));
+        if placed.is_err() {
+            let found = (start..)
+                .zip(positions)
+                .filter_map(|(id, entry)| Some((id, RecordPosition::decode(entry)?)));
+            self.orphans().extend(found);
+            return placed.map(|()| start);
+        }
+        self.len.store(start + records.len() as u64, Ordering::Release);
+        self.pages.owner_holds(self.space().memory_bytes());
+        Ok(start)
+    }
+
+    /// Writes new records, from id `start` on, and sets `positions`, also before a failure.
+    fn place_all<R: AsRef<[u8]>>(
+        &self,
+        writing: &Writing<'_>,
+        start: u64,
+        records: &[R],
+        positions: &mut [u64],
+    ) -> Result<()> {
         let mut by_class: Vec<Vec<usize>> = vec![Vec::new(); self.classes.count() + 1];
         for (index, record) in records.iter().enumerate() {
             let class =
@@ -110,19 +133,16 @@ impl RecordBag {
                 for index in indexes {
                     let record = records.get(*index).map(AsRef::as_ref).unwrap_or_default();
                     let position =
-                        self.put(&writing, start + *index as u64, record, record.len())?;
+                        self.put(writing, start + *index as u64, record, record.len())?;
                     if let Some(entry) = positions.get_mut(*index) {
                         *entry = RecordPosition::encode(Some(position));
                     }
                 }
             } else {
-                self.fill(&writing, start, records, class as u8, indexes, &mut positions)?;
+                self.fill(writing, start, records, class as u8, indexes, positions)?;
             }
         }
-        self.write_index(&writing, start, &positions)?;
-        self.len.store(start + records.len() as u64, Ordering::Release);
-        self.pages.owner_holds(self.space().memory_bytes());
-        Ok(start)
+        Ok(())
     }
 
     /// Writes records of one class into pages, page by page.

@@ -64,7 +64,7 @@ impl RecordBag {
             if id < self.len() && self.position(id)? == Some(position) {
                 let record = self.read_at(id, position)?;
                 let new = self.put(&writing, id, &record, record.len())?;
-                self.set_place(&writing, id, Some(new))?;
+                self.set_new_position(&writing, id, new)?;
                 self.release(&writing, id, position)?;
                 moved += 1;
             }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use brimful_store::ErrorKind;
 use brimful_store::durable::{PageId, Writing};
 
 use super::layout::{self, RecordPosition, SPAN_HEADER, SlotPage, SpanHead};
@@ -23,7 +24,7 @@ impl RecordBag {
                 return Err(self.removed(id));
             }
             let new = self.put(writing, id, bytes, bytes.len())?;
-            self.set_place(writing, id, Some(new))?;
+            self.set_new_position(writing, id, new)?;
             self.removed.fetch_sub(1, Ordering::Relaxed);
             return Ok(());
         };
@@ -43,7 +44,7 @@ impl RecordBag {
                 self.put(writing, id, &record, record.len() + spare)?
             }
         };
-        self.set_place(writing, id, Some(new))?;
+        self.set_new_position(writing, id, new)?;
         self.release(writing, id, position)
     }
 
@@ -269,13 +270,22 @@ impl RecordBag {
         Ok(())
     }
 
-    /// Frees the position of a record that the index no longer names.
+    /// Frees the position of a record that the index no longer names. After a failure other than
+    /// damage the record is an orphan.
     pub(super) fn release(
         &self,
         writing: &Writing<'_>,
         id: u64,
         position: RecordPosition,
     ) -> Result<()> {
+        let released = self.free(writing, id, position);
+        if released.as_ref().is_err_and(|error| error.kind() != ErrorKind::Corrupt) {
+            self.orphans().push((id, position));
+        }
+        released
+    }
+
+    fn free(&self, writing: &Writing<'_>, id: u64, position: RecordPosition) -> Result<()> {
         if position.is_span() {
             let head = self.span_head(id, position)?;
             return self.discard_span(writing, position.page(), head.pages);
@@ -306,6 +316,6 @@ impl RecordBag {
 
     pub(super) fn damaged(&self, id: u64, position: RecordPosition, problem: &str) -> Error {
         let problem = format!("record {id} in page {}: {problem}", position.page());
-        brimful_store::Error::corrupt(self.pages.path(), 0, problem).into()
+        brimful_store::Error::corrupt_pages(self.pages.path(), 0, problem).into()
     }
 }

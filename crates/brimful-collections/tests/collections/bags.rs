@@ -220,11 +220,16 @@ fn a_full_disk_leaves_records_whole() {
         }
         let error = failed.unwrap();
         assert!(error.to_string().contains("the disk is full"), "{error}");
+        let len = bag.len();
+        let more: Vec<Vec<u8>> = (0..400).map(|at| vec![1; 40 * at % 3000]).collect();
+        while bag.extend(&more).and_then(|_| bag.sync()).is_ok() {}
+        while (0..len).try_for_each(|id| bag.append_to(id, &[id as u8; 900])).is_ok() {}
         folder.set_plan(FaultPlan::new());
-        for (id, record) in all(&bag) {
+        for (id, record) in all(&bag).into_iter().take(len as usize) {
             assert!(record.len() >= 400 && record.iter().all(|b| *b == id as u8), "record {id}");
         }
         bag.sync().unwrap();
+        bag.verify().unwrap();
         assert_eq!(
             all(&RecordBag::open_in(&folder.crash(), b"bytes", options(MEMORY)).unwrap()),
             all(&bag)
