@@ -38,6 +38,35 @@ def test_vertices_lie_on_several_disks(tmp_path: Path) -> None:
     assert not (tmp_path / "three").exists() and not (tmp_path / "four").exists()
 
 
+def test_folders_of_others_are_refused_and_stay(tmp_path: Path) -> None:
+    graph = graph_at(tmp_path)
+    one, two, three = (tmp_path / name for name in ("one", "two", "three"))
+    url = f"file:{one},{two}"
+
+    def refused(other: str, reason: str) -> None:
+        with pytest.raises(bf.BrimfulError, match=reason):
+            bf.run(graph, Hops(), store=other, keep=True)
+        assert len(list(two.glob("partition-*"))) == 1
+
+    with bf.VertexStore.create(url, graph) as store:
+        expected = dict(store.run(Hops()))
+        refused(f"file:{three},{two}", "this process has it open already")
+    # As the first folder of a store, as a further one, and of a store that is loaded.
+    refused(f"file:{two}", "two has other files, such as")
+    refused(f"file:{three},{two}", "two has other files, such as")
+    with bf.VertexStore.create(f"file:{three},{tmp_path}/four", graph) as store:
+        store.run(Hops())
+    refused(f"file:{three},{two}", "two is not a folder of the store in .*three; name all")
+    # Other folders stay, whatever their names.
+    mine = tmp_path / "mine"
+    (mine / "partition-old").mkdir(parents=True)
+    with pytest.raises(bf.BrimfulError, match="other files, such as partition-old"):
+        bf.run(graph, Hops(), store=f"file:{mine}", keep=True)
+    assert (mine / "partition-old").is_dir()
+    with bf.VertexStore.open(url) as store:
+        assert dict(store) == expected
+
+
 @pytest.mark.parametrize("partitioner", ["range", "hash"])
 def test_states_of_a_run_are_read_from_the_disk_that_has_them(
     partitioner: str, tmp_path: Path

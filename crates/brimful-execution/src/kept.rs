@@ -1,17 +1,20 @@
-//! Stores that stay after a run: a folder of vertices, and a manifest of their condition.
+//! Stores that stay after a run: folders of vertices, and a manifest of their condition.
 //!
+//! The manifest is in the first folder; a file in each further folder names the store that it
+//! belongs to. Invariant: files are removed only from folders of this store, which are locked.
 //! Invariant: the manifest says [`Condition::Whole`] only while no run is under way, and after all
 //! changes are durable. A store that was not loaded to the end is loaded again. A store whose last
 //! run did not end has vertices of different times, and perhaps damaged files; only a `file` store,
 //! whose files survive a crash, is opened again.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
 use brimful_graph::Graph;
 use brimful_graph::read::versioned;
-use brimful_store::external::{FolderLock, make_folder};
+use brimful_store::external::{FolderLock, OutputFile, make_folder};
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Traffic, manifest};
 use brimful_vertices::open::folder_of_partition;
 use brimful_vertices::{PARTITION, Schemes};
@@ -20,7 +23,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 /// The version of the manifest.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
+/// The file in each further folder with the id of its store.
+const OWNER: &str = "STORE";
 
 /// The condition of the vertices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +45,9 @@ pub enum Condition {
 #[serde(deny_unknown_fields)]
 pub struct Description {
     format: u32,
+    /// Differs from the ids of other stores; empty in stores of format 2.
+    #[serde(default)]
+    id: String,
     /// The graph that the vertices come from.
     pub graph: PathBuf,
     /// The fingerprint of that graph.
@@ -55,6 +63,21 @@ pub struct Description {
 }
 
 impl Description {
+    /// A store of the vertices of `graph`, none of them loaded.
+    fn new(graph: &Graph, properties: &[(&str, String)]) -> Self {
+        let properties = properties.iter().map(|(name, value)| ((*name).into(), value.clone()));
+        Self {
+            format: FORMAT,
+            id: format!("{:016x}", RandomState::new().build_hasher().finish()),
+            graph: graph.path().canonicalize().unwrap_or_else(|_| graph.path().into()),
+            fingerprint: graph.fingerprint(),
+            properties: properties.collect(),
+            condition: Condition::Loading,
+            edges: Vec::new(),
+            notes: String::new(),
+        }
+    }
+
     /// Names and values of the properties of the records.
     pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
         self.properties.iter().map(|(name, value)| (name.as_str(), value.as_str()))
@@ -68,7 +91,7 @@ pub struct KeptStore {
     number: u64,
     description: Description,
     traffic: Arc<Traffic>,
-    _lock: FolderLock,
+    _locks: Vec<FolderLock>,
 }
 
 impl KeptStore {
@@ -97,34 +120,34 @@ impl KeptStore {
         properties: &[(&str, String)],
     ) -> Result<Self> {
         let (name, folders) = folders_of(url, schemes)?;
-        let path = folders[0];
+        let (path, further) = (folders[0], &folders[1..]);
         make_folder(path)?;
-        let lock = FolderLock::take(path)?;
+        let mut locks = vec![FolderLock::take(path)?];
         let (folder, traffic) = (DiskFolder::new(path), Arc::default());
-        let new = Description {
-            format: FORMAT,
-            graph: graph.path().canonicalize().unwrap_or_else(|_| graph.path().into()),
-            fingerprint: graph.fingerprint(),
-            properties: properties
-                .iter()
-                .map(|(name, value)| ((*name).into(), value.clone()))
-                .collect(),
-            condition: Condition::Loading,
-            edges: Vec::new(),
-            notes: String::new(),
-        };
         let (number, description) = if path.join(manifest::CURRENT).exists() {
             read(&folder, &traffic)?
         } else {
-            for folder in &folders {
-                make_folder(folder)?;
-                refuse_others(folder)?;
-            }
-            (0, new)
+            refuse_others(path, &[FolderLock::NAME, manifest::CURRENT_NEW])?;
+            (0, Description::new(graph, properties))
         };
-        let mut store = Self { folder, number, description, traffic, _lock: lock };
+        let is_loaded = description.condition != Condition::Loading;
+        for folder in further {
+            if is_loaded && !folder.is_dir() {
+                return Err(missing(folder));
+            }
+            make_folder(folder)?;
+            locks.push(FolderLock::take(folder)?);
+            let owner = owner(folder)?.unwrap_or_default();
+            if is_loaded && owner != description.id {
+                return Err(of_another_store(folder, path));
+            }
+            if !is_loaded && (owner != description.id || owner.is_empty()) {
+                refuse_others(folder, &[FolderLock::NAME, OWNER])?;
+            }
+        }
+        let mut store = Self { folder, number, description, traffic, _locks: locks };
         store.check(graph, properties)?;
-        if store.description.condition != Condition::Loading {
+        if is_loaded {
             store.require_partitions(&folders)?;
         }
         if store.description.condition == Condition::Running && name != "file" {
@@ -134,15 +157,24 @@ impl KeptStore {
                 path.display()
             )));
         }
-        if store.description.condition == Condition::Loading {
-            for folder in &folders {
-                make_folder(folder)?;
-                remove_partitions(folder)?;
-            }
-            store.description.edges.clear();
-            store.publish()?;
+        if !is_loaded {
+            store.begin_loading(&folders)?;
         }
         Ok(store)
+    }
+
+    /// Makes every folder one of this store, without partitions.
+    fn begin_loading(&mut self, folders: &[&Path]) -> Result<()> {
+        for folder in folders {
+            remove_partitions(folder)?;
+        }
+        for folder in &folders[1..] {
+            let mut file = OutputFile::create(&folder.join(OWNER), true)?;
+            file.write(self.description.id.as_bytes())?;
+            file.finish()?;
+        }
+        self.description.edges.clear();
+        self.publish()
     }
 
     /// Refuses folders that lack a partition.
@@ -150,11 +182,7 @@ impl KeptStore {
         for partition in 0..self.description.edges.len() {
             let path = folder_of_partition(folders, partition);
             if !path.is_dir() {
-                return Err(Error::Usage(format!(
-                    "{} is missing; name all folders of the store, in the order in which it was \
-                     made, or remove them and make it again",
-                    path.display()
-                )));
+                return Err(missing(&path));
             }
         }
         Ok(())
@@ -225,10 +253,21 @@ fn read(folder: &DiskFolder, traffic: &Arc<Traffic>) -> Result<(u64, Description
     Ok((number, versioned::parse(&file, 64, &payload, FORMAT)?))
 }
 
-/// Refuses a new store in a folder that has other files.
-fn refuse_others(folder: &Path) -> Result<()> {
+/// The id of the store that a further folder belongs to.
+fn owner(folder: &Path) -> Result<Option<String>> {
+    let path = folder.join(OWNER);
+    match fs::read_to_string(&path) {
+        Ok(id) => Ok(Some(id)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io(path, "read", error).into()),
+    }
+}
+
+/// Refuses a new store in a folder with files other than `ours` and manifests. Partitions are of
+/// another store, because the manifest of a store is there before them.
+fn refuse_others(folder: &Path, ours: &[&str]) -> Result<()> {
     for name in names_in(folder)? {
-        if name != FolderLock::NAME && name != manifest::CURRENT_NEW && !is_kept_file(&name) {
+        if !ours.contains(&name.as_str()) && manifest::number(&name).is_none() {
             return Err(Error::Usage(format!(
                 "{} has other files, such as {name}; name another folder for the store",
                 folder.display()
@@ -238,16 +277,34 @@ fn refuse_others(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn is_kept_file(name: &str) -> bool {
-    name.starts_with(PARTITION) || manifest::number(name).is_some()
+fn missing(path: &Path) -> Error {
+    Error::Usage(format!(
+        "{} is missing; name all folders of the store, in the order in which it was made, or \
+         remove them and make it again",
+        path.display()
+    ))
+}
+
+fn of_another_store(folder: &Path, first: &Path) -> Error {
+    Error::Usage(format!(
+        "{} is not a folder of the store in {}; name all folders of the store, in the order in \
+         which it was made",
+        folder.display(),
+        first.display()
+    ))
 }
 
 fn remove_partitions(folder: &Path) -> Result<()> {
-    for name in names_in(folder)?.iter().filter(|name| name.starts_with(PARTITION)) {
+    for name in names_in(folder)?.iter().filter(|name| is_partition(name)) {
         let path = folder.join(name);
         fs::remove_dir_all(&path).map_err(|e| StoreError::io(path, "remove", e))?;
     }
     Ok(())
+}
+
+fn is_partition(name: &str) -> bool {
+    name.strip_prefix(PARTITION)
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn names_in(folder: &Path) -> Result<Vec<String>> {
