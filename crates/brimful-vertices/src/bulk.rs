@@ -103,8 +103,8 @@ impl<B: BulkStore> Buffered<B> {
         let dirty = || entries.iter().filter(|(_, entry)| entry.is_dirty);
         let mut pairs: Vec<Pair<'_>> =
             dirty().filter_map(|(key, entry)| Some((&**key, entry.record.as_deref()?))).collect();
-        // Ids are written low bytes first, so that consecutive ones get into one batch.
-        pairs.sort_unstable_by(|(a, _), (b, _)| a.iter().rev().cmp(b.iter().rev()));
+        // Ids are written high bytes first, so that consecutive ones get into one batch.
+        pairs.sort_unstable_by_key(|(key, _)| *key);
         for batch in batches(&pairs, |(key, record)| key.len() + record.len()) {
             below.put_many(batch)?;
         }
