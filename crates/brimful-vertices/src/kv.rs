@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use brimful_store::external::{make_folder, require_space};
 use brimful_store::memory::{self, Mapping};
-use brimful_store::{Budget, Reservation};
+use brimful_store::{Budget, Error as StoreError, Reservation};
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, RwTxn, WithoutTls};
 use xxhash_rust::xxh3::xxh3_128;
@@ -169,10 +169,10 @@ impl KvStore {
         for part in keys.order.chunks(records as usize) {
             let mut txn = self.env.write_txn().map_err(failed)?;
             for &place in part {
-                let Some(item) = items.get(place) else { continue };
+                let item = &items[place];
                 if !is_short(key(item)) {
                     let there = self.tree.get(&txn, keys.get(place)).map_err(failed)?;
-                    there.map_or(Ok(&[][..]), |stored| record_of(key(item), stored))?;
+                    there.map_or(Ok(&[][..]), |stored| self.record_of(key(item), stored))?;
                 }
                 work(&mut txn, keys.get(place), item).map_err(failed)?;
             }
@@ -180,6 +180,30 @@ impl KvStore {
         }
         self.give_back();
         Ok(())
+    }
+
+    /// The record of `key` in the bytes that the tree has for it.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the checksum belongs to another key; corruption.
+    fn record_of<'r>(&self, key: &[u8], stored: &'r [u8]) -> Result<&'r [u8]> {
+        if is_short(key) {
+            return Ok(stored);
+        }
+        let (own, record) = split(stored).ok_or_else(|| self.damaged())?;
+        if own != key {
+            return Err(Error::Usage(format!(
+                "two ids, one of {} bytes, have the same checksum; use another store than kv",
+                key.len()
+            )));
+        }
+        Ok(record)
+    }
+
+    fn damaged(&self) -> Error {
+        let problem = "a record ends within its key".into();
+        let remedy = "remove the folder and load the vertices again";
+        StoreError::Corrupt { path: self.path.clone(), offset: 0, problem, remedy }.into()
     }
 
     /// Releases the mapped pages of the file if the process is near its budget.
@@ -202,22 +226,6 @@ impl KvStore {
     fn max_unchecked(&self) -> usize {
         (self.memory.bytes() / 2).min(MAX_UNCHECKED) as usize
     }
-}
-
-/// The record of `key` in the bytes that the tree has for it.
-///
-/// # Errors
-/// [`Error::Usage`] if the checksum belongs to another key.
-fn record_of<'r>(key: &[u8], stored: &'r [u8]) -> Result<&'r [u8]> {
-    if is_short(key) {
-        return Ok(stored);
-    }
-    split(stored).filter(|(own, _)| *own == key).map(|(_, record)| record).ok_or_else(|| {
-        let bytes = key.len();
-        Error::Usage(format!(
-            "two ids, one of {bytes} bytes, have the same checksum; use another store than kv"
-        ))
-    })
 }
 
 #[expect(unsafe_code, reason = "a mapped file is undefined behavior if others change it")]
@@ -345,7 +353,7 @@ impl BulkStore for KvStore {
                     None => mapped.bytes += MAPPED_BYTES,
                 }
                 if let (Some(value), Some(key)) = (value, keys.get(place)) {
-                    outcome = record_of(key, value).and_then(|record| found(place, record));
+                    outcome = self.record_of(key, value).and_then(|record| found(place, record));
                     if outcome.is_err() {
                         break;
                     }
@@ -382,6 +390,7 @@ impl BulkStore for KvStore {
     fn next_batch(&mut self, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<bool> {
         let after = self.scanned.take();
         let start = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut is_whole = true;
         let last = self.read(|tree, txn| {
             let (mut bytes, mut last) = (0, None);
             for next in tree.range(txn, &(start, Bound::Unbounded))?.take(BATCH_RECORDS) {
@@ -389,7 +398,10 @@ impl BulkStore for KvStore {
                 match own.split_first() {
                     Some((&WHOLE, key)) => each(key, value),
                     // Only `stored` writes the others.
-                    _ => split(value).into_iter().for_each(|(key, record)| each(key, record)),
+                    _ => match split(value) {
+                        Some((key, record)) => each(key, record),
+                        None => is_whole = false,
+                    },
                 }
                 bytes += own.len() + value.len();
                 last = Some(own);
@@ -399,6 +411,9 @@ impl BulkStore for KvStore {
             }
             Ok(last.map(<[u8]>::to_vec))
         })?;
+        if !is_whole {
+            return Err(self.damaged());
+        }
         self.scanned = last;
         self.give_back();
         Ok(self.scanned.is_some())

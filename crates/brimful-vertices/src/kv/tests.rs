@@ -108,6 +108,27 @@ fn a_checksum_of_another_key_is_an_error() {
 }
 
 #[test]
+fn a_record_that_ends_within_its_key_is_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = made(folder.path(), 1 << 20).unwrap();
+    let key = vec![1; 600];
+    store.put_many(&[(&key, b"record")]).unwrap();
+    let mut own = Vec::new();
+    write_key(&key, &mut own);
+    let mut txn = store.env.write_txn().unwrap();
+    store.tree.put(&mut txn, &own, &[88, 2, 0, 0, 0, 0, 0, 0, 1]).unwrap();
+    txn.commit().unwrap();
+    store.begin_scan().unwrap();
+    for refused in [
+        store.get_many(&[&key], &mut |_, _| Ok(())).unwrap_err(),
+        store.put_many(&[(&key, b"x")]).unwrap_err(),
+        store.next_batch(&mut |_, _| panic!("there is no whole record")).unwrap_err(),
+    ] {
+        assert_eq!(refused.kind(), ErrorKind::Corrupt);
+    }
+}
+
+#[test]
 fn neighboring_records_map_their_windows_once() {
     let bytes = vec![0; 4 * MAPPED_BYTES];
     let mut mapped = Mapped::default();
