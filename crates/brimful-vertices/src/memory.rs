@@ -149,7 +149,10 @@ impl<V: Stored> VertexStore<V> for MemoryStore<V> {
     #[inline]
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
         let Self { vertices, growth, .. } = self;
-        vertices.iter_mut().try_for_each(|vertex| lend_live(vertex, growth, borrower).map(drop))
+        vertices.iter_mut().try_for_each(|vertex| {
+            let id = vertex.id().clone();
+            if lend_live(vertex, growth, borrower)? { keeps_id(&id, vertex) } else { Ok(()) }
+        })
     }
 
     fn remove(&mut self, id: &V::Id) -> Result<bool> {

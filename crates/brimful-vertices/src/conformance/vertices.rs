@@ -293,13 +293,20 @@ fn failures<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
 
 fn another<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
     fill(store)?;
-    let result = store.lend(&1, &mut |vertex| {
-        **vertex = SampleVertex::new(3, 0.0, Edges::default());
+    let replace = |id: u64, vertex: &mut crate::Loan<'_, SampleVertex>| {
+        if *vertex.id() == id {
+            **vertex = SampleVertex::new(id + 2, 0.0, Edges::default());
+        }
         Ok(())
-    });
-    ensure(matches!(result, Err(Error::Usage(_))), || {
-        format!("vertex 1 came back as vertex 3, found {result:?}")
-    })
+    };
+    let lent = store.lend(&1, &mut |vertex| replace(1, vertex)).map(drop);
+    let scanned = store.for_each(&mut |vertex| replace(2, vertex));
+    for (id, result) in [(1, lent), (2, scanned)] {
+        ensure(matches!(result, Err(Error::Usage(_))), || {
+            format!("vertex {id} came back as vertex {}, found {result:?}", id + 2)
+        })?;
+    }
+    Ok(())
 }
 
 fn scan<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
