@@ -18,7 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use crate::sealed;
@@ -62,6 +62,11 @@ pub(super) struct Hidden {
     lock: File,
     owner: Owner,
     is_renamed: bool,
+}
+
+/// True if a file, a folder or a link has this name, even a link that leads nowhere.
+pub(super) fn is_taken(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 impl Hidden {
@@ -121,6 +126,18 @@ impl Hidden {
     /// Gives the file or folder its final name. From now on, dropping this value removes nothing.
     pub(super) fn rename(&mut self, to: &Path) -> io::Result<()> {
         fs::rename(&self.path, to)?;
+        self.is_renamed = true;
+        Ok(())
+    }
+
+    /// Like [`Hidden::rename`], but fails with [`AlreadyExists`] if the name is taken.
+    pub(super) fn rename_new(&mut self, to: &Path) -> io::Result<()> {
+        match renameat_with(CWD, &self.path, CWD, to, RenameFlags::NOREPLACE) {
+            // The file system has no such rename, so another process may take the name meanwhile.
+            Err(Errno::INVAL | Errno::NOSYS) if is_taken(to) => return Err(AlreadyExists.into()),
+            Err(Errno::INVAL | Errno::NOSYS) => return self.rename(to),
+            renamed => renamed?,
+        }
         self.is_renamed = true;
         Ok(())
     }

@@ -98,10 +98,15 @@ impl FolderLock {
 }
 
 fn lock(folder: &Path) -> io::Result<File> {
-    let file = open_at_once(
-        OpenOptions::new().create(true).write(true).truncate(false),
-        &folder.join(LOCK),
-    )?;
-    file.try_lock()?;
-    Ok(file)
+    let path = folder.join(LOCK);
+    loop {
+        let file =
+            open_at_once(OpenOptions::new().create(true).write(true).truncate(false), &path)?;
+        file.try_lock()?;
+        // The owner of an unfinished folder removes the file in the end, perhaps just before it was
+        // locked here; then others would lock a new one.
+        if file_id(&file.metadata()) == file_id(&fs::metadata(&path)) {
+            return Ok(file);
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotFound};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::hidden::{Hidden, Kind, LOCK, Owner, sweep_folders};
+use super::hidden::{Hidden, Kind, LOCK, Owner, is_taken, sweep_folders};
 use super::{make_folder, split};
 use crate::device::{DiskFolder, Folder};
 use crate::error::{Error, Result};
@@ -19,11 +19,6 @@ const MARK: &str = ".partial-";
 /// The prefix of the hidden names of the unfinished output `name`.
 fn prefix_of(name: &str) -> String {
     format!(".{name}{MARK}")
-}
-
-/// True if a file, a folder or a link has this name, even a link that leads nowhere.
-fn is_taken(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
 }
 
 /// An unfinished output under a hidden name, which any writer fills by its path.
@@ -65,10 +60,14 @@ impl PartialFile {
     pub fn publish(mut self) -> Result<()> {
         let fail = |e| Error::io(&self.path, "write", e);
         self.hidden.file().sync_all().map_err(fail)?;
-        if !self.overwrite && is_taken(&self.path) {
-            return Err(Error::Exists { path: self.path });
+        let renamed = match self.overwrite {
+            true => self.hidden.rename(&self.path),
+            false => self.hidden.rename_new(&self.path),
+        };
+        match renamed {
+            Err(e) if e.kind() == AlreadyExists => return Err(Error::Exists { path: self.path }),
+            renamed => renamed.map_err(fail)?,
         }
-        self.hidden.rename(&self.path).map_err(fail)?;
         let (folder, _) = split(&self.path)?;
         DiskFolder::new(folder).sync().map_err(fail)
     }
@@ -170,13 +169,14 @@ impl PartialFolder {
     pub fn publish(mut self) -> Result<()> {
         let operation = if self.replaces { "replace" } else { "create" };
         let fail = |e| Error::io(&self.path, operation, e);
-        if !self.replaces && is_taken(&self.path) {
-            return Err(Error::Exists { path: self.path });
-        }
         let (parent, name) = split(&self.path)?;
         self.folder.sync().map_err(fail)?;
         let old = if self.replaces { self.set_aside(&parent, &name).map_err(fail)? } else { None };
-        if let Err(e) = self.hidden.rename(&self.path) {
+        let renamed = match self.replaces {
+            true => self.hidden.rename(&self.path),
+            false => self.hidden.rename_new(&self.path),
+        };
+        if let Err(e) = renamed {
             // If this fails too, the first error is more useful.
             let _ = old.map(|old| fs::rename(old.path().join(OLD), &self.path));
             let is_taken = matches!(e.kind(), AlreadyExists | DirectoryNotEmpty);
