@@ -33,7 +33,7 @@ use space::Space;
 
 use crate::error::{Error, Result};
 use crate::fields::{put, u64_at};
-use crate::folder::{CollectionFolder, Kind, open_pages};
+use crate::folder::{Kind, lock_folder, open_pages};
 use crate::hash_pages::HashPages;
 use crate::options::Options;
 
@@ -79,6 +79,7 @@ pub struct RecordBag {
     longest_bytes: u64,
     /// Keys of the records of a [`crate::DiskMap`]; empty in other bags.
     keys: HashPages,
+    /// `None` for a folder that is not of the file system.
     _lock: Option<FolderLock>,
 }
 
@@ -90,9 +91,9 @@ impl RecordBag {
     /// [`Error::RecordType`] if the bag was made for other records; [`Error::Store`] if another
     /// process uses the bag, if it is damaged, or if the budget is too small.
     pub fn open(path: &Path, schema: &[u8], options: Options) -> Result<Self> {
-        let locked = CollectionFolder::at(path)?;
-        let mut opened = Self::open_in(&locked.folder, schema, options)?;
-        opened._lock = locked.lock;
+        let (folder, lock) = lock_folder(path)?;
+        let mut opened = Self::open_in(&folder, schema, options)?;
+        opened._lock = Some(lock);
         Ok(opened)
     }
 

@@ -16,7 +16,7 @@ use crate::WINDOW_PAGES;
 use crate::by_range::{Asked, by_range, question_len};
 use crate::error::{Error, Result};
 use crate::fields::u64_at;
-use crate::folder::{CollectionFolder, Kind, open_pages};
+use crate::folder::{Kind, lock_folder, open_pages};
 use crate::hash_pages::{mix, unmix};
 use crate::options::Options;
 use crate::partition_log::PartitionLog;
@@ -33,6 +33,7 @@ pub struct BloomFilter {
     made_for: [u64; 2],
     /// Number of keys added, including repeats.
     added: AtomicU64,
+    /// `None` for a folder that is not of the file system.
     _lock: Option<FolderLock>,
 }
 
@@ -44,9 +45,9 @@ impl BloomFilter {
     /// [`Error::Usage`] for 0 keys, or a rate that is not between 0 and 1; [`Error::RecordType`] if
     /// the filter was made for other values.
     pub fn open(path: &Path, keys: u64, false_positives: f64, options: Options) -> Result<Self> {
-        let locked = CollectionFolder::at(path)?;
-        let mut opened = Self::open_in(&locked.folder, keys, false_positives, options)?;
-        opened._lock = locked.lock;
+        let (folder, lock) = lock_folder(path)?;
+        let mut opened = Self::open_in(&folder, keys, false_positives, options)?;
+        opened._lock = Some(lock);
         Ok(opened)
     }
 

@@ -41,20 +41,11 @@ impl Kind {
     }
 }
 
-/// The folder of a collection. A folder of the file system is locked; others have no lock.
-#[derive(Debug)]
-pub(crate) struct CollectionFolder<F> {
-    pub(crate) folder: F,
-    pub(crate) lock: Option<FolderLock>,
-}
-
-impl CollectionFolder<DiskFolder> {
-    /// The folder at `path`, made if it is missing.
-    pub(crate) fn at(path: &Path) -> Result<Self> {
-        make_folder(path)?;
-        let lock = FolderLock::take(path)?;
-        Ok(Self { folder: DiskFolder::new(path), lock: Some(lock) })
-    }
+/// The folder at `path`, made if it is missing, and its lock.
+pub(crate) fn lock_folder(path: &Path) -> Result<(DiskFolder, FolderLock)> {
+    make_folder(path)?;
+    let lock = FolderLock::take(path)?;
+    Ok((DiskFolder::new(path), lock))
 }
 
 /// Opens the pages in `folder`, or makes them with the description `meta`, whose first

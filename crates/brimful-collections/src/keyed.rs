@@ -11,7 +11,7 @@ use brimful_store::external::FolderLock;
 use crate::by_range::{by_range, question_len};
 use crate::error::Result;
 use crate::fields::u64_at;
-use crate::folder::{CollectionFolder, Kind, open_pages};
+use crate::folder::{Kind, lock_folder, open_pages};
 use crate::hash_pages::{HashPages, mix, unmix};
 use crate::options::Options;
 use crate::partition_log::PartitionLog;
@@ -25,14 +25,15 @@ pub struct Keyed {
     table: HashPages,
     log: PartitionLog,
     options: Options,
+    /// `None` for a folder that is not of the file system.
     _lock: Option<FolderLock>,
 }
 
 impl Keyed {
     pub(crate) fn open(path: &Path, kind: Kind, words: usize, options: Options) -> Result<Self> {
-        let locked = CollectionFolder::at(path)?;
-        let mut opened = Self::open_in(&locked.folder, kind, words, options)?;
-        opened._lock = locked.lock;
+        let (folder, lock) = lock_folder(path)?;
+        let mut opened = Self::open_in(&folder, kind, words, options)?;
+        opened._lock = Some(lock);
         Ok(opened)
     }
 

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use crate::WINDOW_PAGES;
 use crate::error::{Error, Result};
 use crate::fields::u64_at;
-use crate::folder::{CollectionFolder, Kind, open_pages};
+use crate::folder::{Kind, lock_folder, open_pages};
 use crate::options::Options;
 use crate::order::MAX_IDS;
 use crate::pipeline;
@@ -38,6 +38,7 @@ pub struct RecordBox {
     /// Held during changes of the length.
     growing: Mutex<()>,
     options: Options,
+    /// `None` for a folder that is not of the file system.
     _lock: Option<FolderLock>,
 }
 
@@ -50,9 +51,9 @@ impl RecordBox {
     /// 0 bytes or more than [`MAX_RECORD_BYTES`]; [`Error::Store`] if another process uses the box,
     /// if it is damaged, or if the budget is too small.
     pub fn open(path: &Path, record_bytes: usize, schema: &[u8], options: Options) -> Result<Self> {
-        let locked = CollectionFolder::at(path)?;
-        let mut opened = Self::open_in(&locked.folder, record_bytes, schema, options)?;
-        opened._lock = locked.lock;
+        let (folder, lock) = lock_folder(path)?;
+        let mut opened = Self::open_in(&folder, record_bytes, schema, options)?;
+        opened._lock = Some(lock);
         Ok(opened)
     }
 
