@@ -180,7 +180,7 @@ impl Checkpoints {
             std::thread::Builder::new().name("brimful-checkpoint".into()).stack_size(256 << 10);
         let thread = thread
             .spawn(work)
-            .map_err(|e| Error::io("(threads)", "start a writer among the", e))?;
+            .map_err(|e| Error::io("a thread that writes checkpoints", "start", e))?;
         self.publishing = Some(thread);
         Ok(())
     }

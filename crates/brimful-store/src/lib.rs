@@ -1,4 +1,5 @@
-//! Bytes on disk within a memory budget. This crate knows nothing of graphs.
+//! Bytes on disk within a memory budget. This crate knows the names of a graph's files, for formats
+//! and figures, and nothing else of graphs.
 //!
 //! - [`device`]: raw files and folders behind two small traits; [`fault`] implements them a second
 //!   time, for crash and failure tests.

@@ -67,7 +67,7 @@ impl ReadPool {
                 .name("brimful-read".into())
                 .stack_size(256 << 10)
                 .spawn(move || serve(&shared))
-                .map_err(|e| Error::io("(threads)", "start a reader among the", e))?;
+                .map_err(|e| Error::io("a thread that reads ahead", "start", e))?;
             pool.threads.push(thread);
         }
         Ok(pool)
@@ -156,7 +156,7 @@ impl<'p> ReadAhead<'p> {
         let answer = self.pending.pop_front().and_then(|receiver| receiver.recv().ok());
         answer.unwrap_or_else(|| {
             let error = std::io::Error::other("the reading thread ended");
-            Err(Error::io("(threads)", "wait for a reader among the", error))
+            Err(Error::io("a thread that reads ahead", "wait for", error))
         })
     }
 }

@@ -28,7 +28,7 @@ impl Resources {
             .thread_name(|index| format!("brimful-{index}"))
             .stack_size(1 << 20)
             .build()
-            .map_err(|e| Error::io("(threads)", "start the compute", std::io::Error::other(e)))?;
+            .map_err(|e| Error::io("the compute threads", "start", std::io::Error::other(e)))?;
         Ok(Self { budget, job, pool: Arc::new(pool) })
     }
 
