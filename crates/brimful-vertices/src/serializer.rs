@@ -161,7 +161,7 @@ pub(crate) fn at_end(rest: &[u8]) -> Result<(), String> {
 
 /// The error of a record that ends too early or has an invalid value.
 pub(crate) fn broken(part: &'static str) -> impl Fn() -> String {
-    move || format!("its {part} ends too early or is none")
+    move || format!("its {part} is cut off or invalid")
 }
 
 /// Reads one field; an error names the part that is broken.

@@ -349,7 +349,7 @@ fn measure(
                     })
                 })?;
                 if overflows {
-                    return Err(Error::Usage("a vertex has 2^32 neighbors or more".into()));
+                    return Err(Error::Usage("a vertex has 2^32 neighbors or more, and the lists of this algorithm hold fewer".into()));
                 }
                 resources.job.advance(1);
                 Ok(lengths.iter().copied().max().unwrap_or(0))

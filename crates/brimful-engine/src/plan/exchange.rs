@@ -8,18 +8,19 @@
 
 use crate::plan::dealing::{Cluster, Crew, Part};
 
-/// Bytes that one core publishes in a second: through memory that workers of a node share, and
-/// through Ray's object store (between two actors; docs/adr/0054-one-run-in-several-processes.md).
-const SHARED_A_SECOND: f64 = 5e9;
-const STORED_A_SECOND: f64 = 0.85e9;
+/// Bytes that one core publishes in a second through memory that workers of a node share.
+const SHARED_MEMORY_RATE: f64 = 5e9;
+/// Bytes that one core publishes in a second through Ray's object store, between two actors
+/// (docs/adr/0054-one-run-in-several-processes.md).
+const OBJECT_STORE_RATE: f64 = 0.85e9;
 /// Bytes that one core receives in a second.
-const TAKEN_IN_A_SECOND: f64 = 5e9;
+const RECEIVE_RATE: f64 = 5e9;
 /// Slots of memory that workers of a node share: others may still read the last superstep's signals
 /// from one.
 const SLOTS: u64 = 2;
-/// Seconds that a superstep without signals takes, and seconds of a core for each message of the
-/// exchange.
-const TURN_SECONDS: f64 = 0.001;
+/// Seconds that a superstep without signals takes.
+const IDLE_SUPERSTEP_SECONDS: f64 = 0.001;
+/// Seconds of a core for each message of the exchange.
 const MESSAGE_SECONDS: f64 = 0.0015;
 /// Seconds from the call to the first superstep: 3 on a fast machine, 11 to 15 on a loaded one.
 const START_SECONDS: f64 = 6.0;
@@ -86,9 +87,9 @@ impl ExchangeForecast {
             Some(_) => 0.0,
             None => self.sent_bytes.max(self.received_bytes) as f64 / network,
         };
-        let published = if self.memory_bytes > 0 { SHARED_A_SECOND } else { STORED_A_SECOND };
-        let copying = self.published_bytes as f64 / published
-            + self.received_bytes as f64 / TAKEN_IN_A_SECOND;
+        let published = if self.memory_bytes > 0 { SHARED_MEMORY_RATE } else { OBJECT_STORE_RATE };
+        let copying =
+            self.published_bytes as f64 / published + self.received_bytes as f64 / RECEIVE_RATE;
         self.turn_seconds() + travelling + copying * self.waiting()
     }
 
@@ -96,7 +97,7 @@ impl ExchangeForecast {
     pub(crate) fn turn_seconds(&self) -> f64 {
         // Each worker asks all others, and answers them and the caller.
         let messages = 2 * self.workers - 1;
-        TURN_SECONDS + messages as f64 * MESSAGE_SECONDS * self.waiting()
+        IDLE_SUPERSTEP_SECONDS + messages as f64 * MESSAGE_SECONDS * self.waiting()
     }
 
     /// Seconds until the first superstep.

@@ -130,7 +130,7 @@ impl Spill {
             .zip(&self.parts)
             .flat_map(|(interval, parts)| parts.chunks(at_once).map(move |group| (interval, group)))
             .collect();
-        resources.job.begin("take lists apart", groups.len() as u64);
+        resources.job.begin("split lists", groups.len() as u64);
         resources.share(groups.len(), |index, filling: &mut Filling| {
             let (interval, group) = groups[index];
             self.fill_group(shards, interval, group, filling, &resources.job)?;
