@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use brimful_store::huge::HugeArray;
 
 use super::lists::{NOWHERE, write_lists};
-use super::step::{GatherContext, GatherFigures, GatherState};
+use super::step::{GatherContext, GatherFigures, GatherState, differ};
 use crate::error::Result;
 use crate::result::stats::Swept;
 use crate::traverse::interval_edges::Reader;
@@ -85,7 +85,7 @@ impl<G: Gather> GatherContext<'_, G> {
                     globals,
                     &mut buffers,
                 );
-                step.changed += u64::from(state != states[at]);
+                step.changed += u64::from(differ(&states[at], &state));
                 step.open -= u64::from(self.is_settled(state));
                 states[at] = state;
             }

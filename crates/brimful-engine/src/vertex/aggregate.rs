@@ -18,10 +18,7 @@ pub trait Aggregate: Copy + Debug + Send + Sync + 'static {
 
     /// The value that the next superstep sees, if the last superstep saw `before`.
     #[must_use]
-    fn after(self, before: Self) -> Self {
-        let _ = before;
-        self
-    }
+    fn after(self, before: Self) -> Self;
 
     /// Appends words for a checkpoint; [`Aggregate::restore`] restores the same bits from them.
     fn save(self, words: &mut Vec<u64>);
@@ -34,6 +31,7 @@ impl Aggregate for () {
     const NOTHING: Self = ();
     fn merge(self, (): Self) -> Self {}
     fn times(self, _: u64) -> Self {}
+    fn after(self, (): Self) -> Self {}
     fn save(self, _: &mut Vec<u64>) {}
     fn restore(_: &mut impl Iterator<Item = u64>) -> Option<Self> {
         Some(())
@@ -63,6 +61,10 @@ macro_rules! number {
             fn times(self, $count: u64) -> Self {
                 let Self($value) = self;
                 Self($times)
+            }
+
+            fn after(self, _: Self) -> Self {
+                self
             }
 
             fn save(self, words: &mut Vec<u64>) {
@@ -140,6 +142,10 @@ macro_rules! tuple {
 
             fn times(self, count: u64) -> Self {
                 ($(self.$at.times(count),)*)
+            }
+
+            fn after(self, before: Self) -> Self {
+                ($(self.$at.after(before.$at),)*)
             }
 
             fn save(self, words: &mut Vec<u64>) {
