@@ -315,7 +315,7 @@ impl<'a> Checkpointer<'a> {
     ) -> Result<()> {
         let payload =
             Payload { format: FORMAT, superstep, identity: self.identity.clone(), fields };
-        let payload = serde_json::to_vec(&payload).map_err(|e| Error::Usage(e.to_string()))?;
+        let payload = serde_json::to_vec(&payload).map_err(|e| Error::Internal(e.to_string()))?;
         self.checkpoints.publish(draft, payload)?;
         self.last = Instant::now();
         self.seconds += (self.last - begin).as_secs_f64();

@@ -29,6 +29,13 @@ pub enum Error {
     /// The program failed.
     #[error("{0}")]
     Program(String),
+    /// The program failed apart from a vertex, such as between supersteps. Its error reaches the
+    /// caller as it is.
+    #[error("{0}")]
+    ProgramCall(Box<dyn std::error::Error + Send + Sync>),
+    /// A fault of brimful itself.
+    #[error("internal error: {0}; this is a fault of brimful, please report it with this message")]
+    Internal(String),
     /// The kernel returned a status other than 0.
     #[error(
         "the kernel returned status {status}, not 0, when called for {call}{}; the program defines \
@@ -71,9 +78,9 @@ impl Error {
             Self::Graph(error) => error.kind(),
             Self::Store(error) => error.kind(),
             Self::Usage(_) => ErrorKind::Usage,
-            Self::ShareDone(_) => ErrorKind::Internal,
+            Self::ShareDone(_) | Self::Internal(_) => ErrorKind::Internal,
             Self::Exchange(_) => ErrorKind::Io,
-            Self::Program(_) | Self::Kernel { .. } => ErrorKind::Program,
+            Self::Program(_) | Self::ProgramCall(_) | Self::Kernel { .. } => ErrorKind::Program,
         }
     }
 }

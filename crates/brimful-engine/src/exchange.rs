@@ -76,6 +76,33 @@ pub struct Share {
 }
 
 impl Share {
+    /// Like [`Exchange::all_gather`]: one contribution of each process that owns intervals.
+    ///
+    /// # Errors
+    /// As [`Exchange::all_gather`]; [`crate::Error::Exchange`] for another number of contributions.
+    pub fn all_gather(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Contribution>> {
+        self.of_all(self.exchange.all_gather(facts, signals, job)?)
+    }
+
+    /// Like [`Exchange::scatter`]: one contribution of each process that owns intervals.
+    ///
+    /// # Errors
+    /// As [`Share::all_gather`].
+    pub fn scatter(&self, facts: &[u8], parts: &[&[u8]], job: &Job) -> Result<Vec<Contribution>> {
+        self.of_all(self.exchange.scatter(facts, parts, job)?)
+    }
+
+    fn of_all(&self, all: Vec<Contribution>) -> Result<Vec<Contribution>> {
+        if all.len() == self.count { Ok(all) } else { Err(malformed()) }
+    }
+}
+
+/// The error of bytes that no process of this run sends.
+pub fn malformed() -> crate::Error {
+    crate::Error::Exchange("a worker sent bytes of another run; please report it".into())
+}
+
+impl Share {
     /// True if this process is the observer.
     pub fn observes(&self) -> bool {
         self.index.is_none()

@@ -127,6 +127,7 @@ impl From<brimful_engine::Error> for Error {
             brimful_engine::Error::Store(error) => Self::Store(error),
             brimful_engine::Error::Graph(error) => error.into(),
             brimful_engine::Error::Usage(problem) => Self::Usage(problem),
+            brimful_engine::Error::Internal(problem) => Self::Internal(problem),
             error => Self::Engine(error),
         }
     }

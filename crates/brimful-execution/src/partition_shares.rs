@@ -90,9 +90,7 @@ impl Connected {
 
     /// Sends facts to all processes, and returns those of all that own partitions.
     pub(crate) fn all_gather(&self, facts: &[u8], job: &Job) -> Result<Vec<Contribution>> {
-        let share = &self.shares.share;
-        let all = share.exchange.all_gather(facts, &[], job)?;
-        if all.len() == share.count { Ok(all) } else { Err(malformed()) }
+        Ok(self.shares.share.all_gather(facts, &[], job)?)
     }
 
     /// Sends facts to all processes, and a part to each: see [`Share`].
@@ -102,18 +100,16 @@ impl Connected {
         parts: &[&[u8]],
         job: &Job,
     ) -> Result<Vec<Contribution>> {
-        let share = &self.shares.share;
-        let all = share.exchange.scatter(facts, parts, job)?;
-        if all.len() == share.count { Ok(all) } else { Err(malformed()) }
+        Ok(self.shares.share.scatter(facts, parts, job)?)
     }
 }
 
 /// The error of bytes that no process of this run sends.
 pub(crate) fn malformed() -> Error {
-    failed("a worker sent bytes of another run; please report it".into())
+    brimful_engine::exchange::malformed().into()
 }
 
 /// The error of a program that failed apart from a vertex: the other processes lose this one.
 pub(crate) fn failed(failure: Failure) -> Error {
-    Error::Engine(brimful_engine::Error::Exchange(failure))
+    Error::Engine(brimful_engine::Error::ProgramCall(failure))
 }

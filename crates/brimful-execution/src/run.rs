@@ -208,11 +208,12 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         limits: &RunLimits,
         mut until: impl FnMut(&mut Self) -> Result<bool>,
     ) -> Result<Reason> {
-        if self.connected.is_some()
-            && (mode != RunMode::Synchronous || limits.max_seconds.is_some())
-        {
+        if self.connected.is_some() && mode != RunMode::Synchronous {
+            return Err(Error::Usage("a run on a cluster needs synchronous supersteps".into()));
+        }
+        if self.connected.is_some() && limits.max_seconds.is_some() {
             return Err(Error::Usage(
-                "a run of several processes ends by supersteps; leave out the time limit".into(),
+                "a run on a cluster ends by supersteps; leave out the time limit".into(),
             ));
         }
         let begin = Instant::now();

@@ -29,6 +29,16 @@ impl From<Failure> for PyErr {
     }
 }
 
+/// An exception of the user's code apart from a vertex; it reaches the caller as it is.
+pub(crate) fn raised(error: PyErr) -> Error {
+    Error::Engine(EngineError::ProgramCall(Box::new(error)))
+}
+
+/// A fault of brimful itself.
+pub(crate) fn internal(fault: impl Into<String>) -> Failure {
+    Failure(Error::Internal(fault.into()))
+}
+
 /// The class in `brimful.errors` for an error; `None` for errors outside brimful's tree.
 fn class_name(error: &Error) -> Option<&'static str> {
     use collections::Error::{OutOfRange, Removed};
@@ -89,7 +99,7 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Error::Store(StoreError::Io { source, .. }) => {
             class.call1((message, source.raw_os_error()))?
         }
-        Error::Engine(EngineError::Exchange(source))
+        Error::Engine(EngineError::Exchange(source) | EngineError::ProgramCall(source))
             if let Some(raised) = source.downcast_ref::<PyErr>() =>
         {
             return Ok(raised.clone_ref(py));

@@ -36,7 +36,7 @@ use self::shapes::{
 use self::steps::{Steps, Words};
 use crate::call::Limits;
 use crate::cluster::GivenShare;
-use crate::errors::Failure;
+use crate::errors::{Failure, internal};
 use crate::graph::Graph;
 use crate::plugin::{library_bytes, with_store};
 use crate::request::{
@@ -86,14 +86,16 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    fn along(&self) -> Option<Along> {
-        Some(match self.along.as_deref()? {
+    fn along(&self) -> RunResult<Option<Along>> {
+        let Some(along) = self.along.as_deref() else { return Ok(None) };
+        Ok(Some(match along {
             "plus" => Along::Plus,
             "times" => Along::Times,
             "least" => Along::Least,
             "greatest" => Along::Greatest,
-            _ => Along::Unchanged,
-        })
+            "unchanged" => Along::Unchanged,
+            other => return Err(internal(format!("no rule along edges is called {other}"))),
+        }))
     }
 }
 
@@ -206,11 +208,6 @@ struct KernelOutput {
 
 type RunResult<T = KernelOutput> = std::result::Result<T, Failure>;
 
-/// A fault of `brimful.kernels`, which describes programs.
-fn internal(fault: String) -> Failure {
-    brimful::execution::Error::Internal(fault).into()
-}
-
 /// Runs a program, with a loop over edges of its own where its change along edges is frequent.
 fn run_described(
     description: &Description,
@@ -233,7 +230,7 @@ fn run_described(
         (8, false) => return run!(Structured<false, 8>),
         (words, _) => return Err(internal(format!("a message has {words} words"))),
     }
-    let along = description.along();
+    let along = description.along()?;
     match (description.combiner.as_str(), description.float_signals, along) {
         ("sum", true, Some(Along::Unchanged)) => run!(Sums<UNCHANGED>),
         ("sum", true, Some(Along::Times)) => run!(Sums<TIMES>),
@@ -297,7 +294,7 @@ fn run_shape<S: Shape>(
     let mut tables =
         description.fields.iter().map(column).collect::<RunResult<Vec<_>>>()?.into_iter();
     let Some(table) = tables.next() else {
-        return Err(internal("a state has no field".into()));
+        return Err(internal("a state has no field"));
     };
     let variant = if description.of_arrays { "arrays" } else { "compiled" };
     Ok(KernelOutput {
@@ -370,7 +367,7 @@ fn program_of<S: Shape>(
         )
     };
     let program = program.with_graph(Arc::clone(graph));
-    let program = match description.along() {
+    let program = match description.along()? {
         Some(along) => program.with_along(along),
         None => program,
     };

@@ -40,7 +40,7 @@ use pyo3::types::PyDict;
 
 use crate::call;
 use crate::cluster::GivenShare;
-use crate::errors::Failure;
+use crate::errors::{Failure, raised};
 use crate::graph::Graph;
 use crate::plugin::{library_bytes, with_store};
 use crate::request::{
@@ -404,8 +404,9 @@ fn wants_superstep(settings: &Settings, number: u64, resources: &Resources) -> R
     }
     match &settings.next_superstep {
         None => Ok(true),
-        Some(next) => Python::attach(|py| next.bind(py).call1((number,))?.is_truthy())
-            .map_err(|error| Error::Internal(error.to_string())),
+        Some(next) => {
+            Python::attach(|py| next.bind(py).call1((number,))?.is_truthy()).map_err(raised)
+        }
     }
 }
 

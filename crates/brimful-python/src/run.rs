@@ -20,7 +20,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::arrow_out::{ResultReader, capsule};
 use crate::call::{Limits, with_job};
-use crate::errors::Failure;
+use crate::errors::{Failure, internal};
 use crate::figures::{bytes_moved, phases};
 use crate::graph::Graph;
 use crate::plan::Prediction;
@@ -439,15 +439,18 @@ impl Result {
 
     /// The `n` largest values of a column, in lists.
     #[pyo3(signature = (n, column = 0))]
-    fn top(&self, n: u64, column: usize) -> TopRows {
-        let table = self.tables().nth(column).unwrap_or(&self.table);
+    fn top(&self, n: u64, column: usize) -> PyResult<TopRows> {
+        let table = self
+            .tables()
+            .nth(column)
+            .ok_or_else(|| internal(format!("the result has no column {column}")))?;
         let mut top = Top::new(Arc::clone(table), n);
         let row = |(vertex, value)| vec![Value::Id(vertex), value];
         let next = move |most| {
             let rows = top.next_batch(most)?;
             Ok(rows.map(|rows| rows.into_iter().map(row).collect()))
         };
-        TopRows::new(Arc::clone(table.graph()), Box::new(next))
+        Ok(TopRows::new(Arc::clone(table.graph()), Box::new(next)))
     }
 
     #[pyo3(signature = (requested_schema = None))]

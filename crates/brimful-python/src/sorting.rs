@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
 use crate::call::given_or_shared;
-use crate::errors::Failure;
+use crate::errors::{Failure, internal};
 use crate::keyed::words;
 
 /// Numbers in a returned batch.
@@ -88,7 +88,7 @@ impl Sorter {
         loop {
             let sent = match &self.ends().input {
                 Some(input) => input.try_send(batch),
-                None => return Ok(()),
+                None => return Err(internal("numbers were added to a sorted sequence").into()),
             };
             match sent {
                 Ok(()) => return Ok(()),

@@ -11,7 +11,7 @@ use brimful_store::Job;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
-use super::{Contribution, Received, Share};
+use super::{Contribution, Received, Share, malformed};
 use crate::error::{Error, Result};
 use crate::plan::dealing::deal_out;
 use crate::plan::exchange::slot_bytes;
@@ -114,8 +114,7 @@ impl<'a> Division<'a> {
         values: &[u8],
         job: &Job,
     ) -> Result<Vec<Contribution>> {
-        let all = self.share.exchange.all_gather(report, values, job)?;
-        if all.len() == self.share.count { Ok(all) } else { Err(malformed_message()) }
+        self.share.all_gather(report, values, job)
     }
 
     /// True if process `index` is this one.
@@ -163,7 +162,7 @@ pub(crate) fn store<T: Pod + Send>(
     bytes: &[u8],
 ) -> Result<()> {
     if bytes.len() != places.len() * size_of::<T>() {
-        return Err(malformed_message());
+        return Err(malformed());
     }
     let (windows, mut records) = (array.windows(), Vec::new());
     for (index, part) in bytes.chunks(size_of::<T>() * RECORDS_AT_ONCE).enumerate() {
@@ -172,11 +171,6 @@ pub(crate) fn store<T: Pod + Send>(
         windows.write(places.start + index * RECORDS_AT_ONCE, &records)?;
     }
     Ok(())
-}
-
-/// The error of bytes that no process of this run sends.
-pub(crate) fn malformed_message() -> Error {
-    Error::Exchange("a worker sent bytes of another run; please report it".into())
 }
 
 /// The error of processes that made different numbers of supersteps.

@@ -13,7 +13,8 @@ use bytemuck::Pod;
 use super::run::GatherRun;
 use super::step::{GatherFigures, differ};
 use crate::error::Result;
-use crate::exchange::division::{Division, malformed_message, out_of_step, store};
+use crate::exchange::division::{Division, out_of_step, store};
+use crate::exchange::malformed;
 use crate::result::stats::Swept;
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::gather::Gather;
@@ -93,7 +94,7 @@ impl<G: Gather> GatherRun<'_, G> {
         for (index, contribution) in contributions.iter().enumerate() {
             let received =
                 SuperstepReport::<G::Aggregate>::of_bytes((*contribution.facts).as_ref())
-                    .ok_or_else(malformed_message)?;
+                    .ok_or_else(malformed)?;
             if received.superstep != superstep {
                 return Err(out_of_step(superstep, received.superstep));
             }
@@ -110,7 +111,7 @@ impl<G: Gather> GatherRun<'_, G> {
                 }
                 (Some(next), ALL_STATES) => store(next, vertices, bytes)?,
                 (None, ALL_STATES) => store(&mut self.current.states, vertices, bytes)?,
-                _ => return Err(malformed_message()),
+                _ => return Err(malformed()),
             }
         }
         Ok((figures, merged(aggregates)))
@@ -164,7 +165,7 @@ fn apply_changes<S: Pod + Send>(
     let count = bytes.len() / (8 + state_bytes);
     let (ids, states) = bytes.split_at(count * 8);
     if states.len() != count * state_bytes {
-        return Err(malformed_message());
+        return Err(malformed());
     }
     let id = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes) as usize;
     let mut changed =
@@ -180,7 +181,7 @@ fn apply_changes<S: Pod + Send>(
         windows.write(window.start, &records)?;
     }
     // Vertices of others, or out of order.
-    if changed.next().is_some() { Err(malformed_message()) } else { Ok(()) }
+    if changed.next().is_some() { Err(malformed()) } else { Ok(()) }
 }
 
 #[cfg(test)]

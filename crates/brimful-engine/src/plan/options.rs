@@ -185,7 +185,7 @@ impl RunOptions {
         // The clocks of the processes differ, and so would their decisions.
         if self.max_seconds.is_some() {
             return Err(Error::Usage(
-                "a run on a cluster ends by supersteps, not by seconds".into(),
+                "a run on a cluster ends by supersteps; leave out the time limit".into(),
             ));
         }
         if self.asynchronous {
@@ -201,7 +201,7 @@ impl RunOptions {
         Ok(())
     }
 
-    /// Refuses thresholds that `P` does not support.
+    /// Refuses options that `P` does not support.
     ///
     /// # Errors
     /// [`Error::Usage`] with the reason.

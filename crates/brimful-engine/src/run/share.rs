@@ -16,8 +16,8 @@ use bytemuck::Pod;
 
 use super::ShardRun;
 use crate::error::Result;
-use crate::exchange::Contribution;
-use crate::exchange::division::{malformed_message, out_of_step};
+use crate::exchange::division::out_of_step;
+use crate::exchange::{Contribution, malformed};
 use crate::result::stats::Swept;
 use crate::traverse::frontier::{ACTIVITY_BITS, Frontier, block, entries};
 use crate::vertex::aggregate::Aggregate;
@@ -225,7 +225,7 @@ fn reports<A: Aggregate>(
 ) -> Result<Vec<SuperstepReport<A>>> {
     let report = |one: &Contribution| {
         let report = SuperstepReport::<A>::of_bytes((*one.facts).as_ref());
-        let report = report.ok_or_else(malformed_message)?;
+        let report = report.ok_or_else(malformed)?;
         if report.position != position {
             return Err(out_of_step(position[0], report.position[0]));
         }
@@ -244,7 +244,7 @@ fn take_in<S: Pod>(
     if form == ALL_SIGNALS {
         let place: &mut [u8] = bytemuck::cast_slice_mut(&mut signals[vertices]);
         if place.len() != bytes.len() {
-            return Err(malformed_message());
+            return Err(malformed());
         }
         place.copy_from_slice(bytes);
         return Ok(None);
@@ -257,7 +257,7 @@ fn take_in<S: Pod>(
     if listed.len() != count * of_signal
         || !list.iter().all(|vertex| vertices.contains(&(*vertex as usize)))
     {
-        return Err(malformed_message());
+        return Err(malformed());
     }
     for (vertex, signal) in list.iter().zip(listed.chunks_exact(of_signal)) {
         signals[*vertex as usize] = bytemuck::pod_read_unaligned(signal);

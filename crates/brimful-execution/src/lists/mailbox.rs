@@ -193,7 +193,7 @@ fn read_part<'p>(packet: &mut &'p [u8]) -> Option<&'p [u8]> {
 #[inline]
 fn next_message<'p>(packet: &mut &'p [u8]) -> Result<(&'p [u8], &'p [u8])> {
     let parts = read_part(packet).and_then(|target| Some((target, read_part(packet)?)));
-    parts.ok_or_else(|| Error::Usage("a packet of signals ends within a signal".into()))
+    parts.ok_or_else(|| Error::Internal("a packet of signals ends within a signal".into()))
 }
 
 /// Combines two messages to the vertex whose serialized id is `key`.

@@ -59,7 +59,7 @@ pub(super) fn initial_state(
     let vertex = Vertex { id: 0, degree: 0, strength: 0.0, external: place };
     let mut state = vec![0; words.state];
     let done = set_first_states(kernel, parameters, words, &[vertex], &mut state);
-    debug_assert!(done.is_ok(), "the same call succeeded before");
+    assert_eq!(done, Ok(()), "the same call succeeded before");
     state
 }
 

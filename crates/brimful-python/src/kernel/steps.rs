@@ -16,7 +16,8 @@ impl Steps {
         &self,
         work: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
     ) -> std::result::Result<T, Error> {
-        Python::attach(|py| work(self.0.bind(py))).map_err(|error| Error::Exchange(Box::new(error)))
+        Python::attach(|py| work(self.0.bind(py)))
+            .map_err(|error| Error::ProgramCall(Box::new(error)))
     }
 }
 

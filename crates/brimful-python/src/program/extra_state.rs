@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::ids::{Ids, Key};
+use crate::errors::raised;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,7 +30,7 @@ impl ExtraState<'_> {
         let text = match self.calls {
             None => String::new(),
             Some((save, _)) => {
-                Python::attach(|py| save.bind(py).call0()?.extract()).map_err(refused)?
+                Python::attach(|py| save.bind(py).call0()?.extract()).map_err(raised)?
             }
         };
         let created = self.ids.created_keys();
@@ -48,16 +49,11 @@ impl ExtraState<'_> {
         self.ids.restore(created)?;
         match self.calls {
             Some((_, restore)) if !text.is_empty() => {
-                Python::attach(|py| restore.bind(py).call1((text,)).map(drop)).map_err(refused)
+                Python::attach(|py| restore.bind(py).call1((text,)).map(drop)).map_err(raised)
             }
             _ => Ok(()),
         }
     }
-}
-
-/// The sentence of an error without its class.
-fn refused(error: PyErr) -> Error {
-    Error::Usage(Python::attach(|py| error.value(py).to_string()))
 }
 
 fn internal(error: serde_json::Error) -> Error {

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::graph_ids::GraphIds;
-use crate::errors::Failure;
+use crate::errors::{Failure, internal};
 use crate::object_id;
 use crate::vertex::integer;
 
@@ -253,8 +253,12 @@ impl Ids {
 
     fn key_of(&self, rank: u64) -> PyResult<Key> {
         let Some(bits) = self.of_graph.get(rank).map_err(Failure::from)? else {
-            let created = self.created();
-            return Ok(created.ids[(rank - self.of_graph.len()) as usize].clone());
+            let (created, at) = (self.created(), rank - self.of_graph.len());
+            let id = created.ids.get(at as usize).cloned();
+            return id.ok_or_else(|| {
+                let count = self.count();
+                internal(format!("there is no vertex {rank}; their number is {count}")).into()
+            });
         };
         match self.graph.longest_name() {
             None => Ok(Key::Number(self.graph.id_type().order_key(bits))),

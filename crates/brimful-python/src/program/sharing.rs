@@ -20,6 +20,7 @@ use super::ids::Ids;
 use super::states::{Filling, Source, States};
 use super::value::{Value, Values};
 use crate::cluster::GivenShare;
+use crate::errors::raised;
 
 /// The share, and its steps.
 pub(super) struct Sharing {
@@ -43,9 +44,8 @@ impl Sharing {
             if self.share.index == Some(0) {
                 decision = self.steps.decide(number).map_err(raised)?;
             }
-            let all = self.share.exchange.all_gather(&decision, &[], job)?;
-            let first = all.first().map(|first| (*first.facts).as_ref().to_vec());
-            decision = first.unwrap_or_default();
+            let all = self.share.all_gather(&decision, &[], job)?;
+            decision = (*all[0].facts).as_ref().to_vec();
         }
         self.steps.follow(number, &decision).map_err(raised)
     }
@@ -202,9 +202,4 @@ fn share_done(figures: ExecutionStats, reason: Reason, resources: &Resources) ->
         store: Some(figures),
     };
     Error::Engine(EngineError::ShareDone(Box::new(stats)))
-}
-
-/// An exception between supersteps, which reaches the caller as it is.
-fn raised(error: PyErr) -> Error {
-    Error::Engine(EngineError::Exchange(Box::new(error)))
 }
