@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.io
@@ -381,6 +382,20 @@ def test_from_python(tmp_path: Path) -> None:
         with pytest.raises(bf.BudgetError):
             opened.export(tmp_path / "out.graph", overwrite=True, budget="1M")
     assert read_metis(tmp_path / "out.graph") == read_mtx(tmp_path / "named")
+
+
+def test_an_export_leaves_the_threads_of_pyarrow_alone(tmp_path: Path) -> None:
+    """They were one afterwards."""
+    threads = pa.cpu_count(), pa.io_thread_count()
+    pa.set_cpu_count(3)
+    pa.set_io_thread_count(5)
+    try:
+        with bf.Graph.open(imported(tmp_path, SIMPLE)) as opened:
+            opened.export(tmp_path / "out.parquet")
+        assert (pa.cpu_count(), pa.io_thread_count()) == (3, 5)
+    finally:
+        pa.set_cpu_count(threads[0])
+        pa.set_io_thread_count(threads[1])
 
 
 def test_an_unknown_suffix_of_an_output_gets_a_suggestion(tmp_path: Path) -> None:

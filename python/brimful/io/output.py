@@ -26,7 +26,7 @@ from brimful.io.regular import folder_around, is_special, writing_to
 from brimful.io.remote import refuse_remote_output
 from brimful.options.checks import flag
 from brimful.tables.arrow import parts_of
-from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -215,7 +215,8 @@ def write_graph(
             process_budget=resources.process_budget,
             reserve_bytes=ARROW_RESERVE_BYTES,
         )
-        shrink_arrow_pools()
+        resources.shrink_arrow_pools()
+
         written: object = stream
         if columns is not None:
             written = with_columns(graph, columns, stream)
