@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -92,6 +93,28 @@ def test_line_ends_within_ids_are_no_ends_of_records(
     written(tmp_path / "long.csv", [long], [1])
     with pytest.raises(bf.InputError, match="a record of more than 64 bytes"):
         len(bf.SavedResult(tmp_path / "long.csv"))
+
+
+def test_names_of_columns_are_quoted_where_they_must_be(tmp_path: Path) -> None:
+    """They were written as they are."""
+    names = ["a,b", 'the "c"', "two\nlines", "a\rb", "plain"]
+    with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
+        table = pa.table({"id": [1, 2]} | {name: [number, 7] for number, name in enumerate(names)})
+        bf.degrees(graph).write_joined(tmp_path / "r.csv", table, on="id")
+    assert (tmp_path / "r.csv").read_bytes().startswith(b'vertex,degree,"a,b","the ""c""",')
+    saved = bf.SavedResult(tmp_path / "r.csv")
+    saved.write(tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "r.csv").read_bytes()
+    expected = {"vertex": [1, 2], "degree": [1, 0]}
+    expected |= {name: [number, 7] for number, name in enumerate(names)}
+    assert saved.to_arrow().to_pydict() == expected
+    assert pd.read_csv(tmp_path / "r.csv").to_dict("list") == expected
+
+
+def test_line_ends_of_the_first_macs_end_a_header(tmp_path: Path) -> None:
+    """The file was one header, and its result empty."""
+    (tmp_path / "r.csv").write_bytes(b"vertex,degree\r1,5\r2,6\r")
+    assert dict(bf.SavedResult(tmp_path / "r.csv")) == {1: 5, 2: 6}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -165,13 +166,18 @@ def write_table(table: Callable[[], Any], path: str, *, overwrite: bool) -> None
 def _write_csv(whole: Any, path: str) -> None:
     from pyarrow import csv
 
-    # Arrow would quote the names of the columns; results have `vertex,state`.
+    # Arrow would quote all names of columns; results have `vertex,state`.
     with open(path, "wb") as file:
-        file.write(",".join(whole.schema.names).encode() + b"\n")
+        file.write(",".join(map(_csv_name, whole.schema.names)).encode() + b"\n")
         options = csv.WriteOptions(include_header=False)
         with csv.CSVWriter(file, whole.schema, write_options=options) as writer:
             for batch in whole if hasattr(whole, "read_next_batch") else whole.to_batches():
                 writer.write_batch(batch)
+
+
+def _csv_name(name: str) -> str:
+    """Return the name of a column, in quotes where RFC 4180 requires them."""
+    return '"' + name.replace('"', '""') + '"' if re.search('[,"\r\n]', name) else name
 
 
 def write_graph(
@@ -216,7 +222,6 @@ def write_graph(
             reserve_bytes=ARROW_RESERVE_BYTES,
         )
         resources.shrink_arrow_pools()
-
         written: object = stream
         if columns is not None:
             written = with_columns(graph, columns, stream)

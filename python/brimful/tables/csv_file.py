@@ -30,11 +30,10 @@ class CsvFile:
 
         self._path, self._delimiter = path, delimiter
         self._grammar = _Grammar(delimiter.encode())
-        with open(path, "rb") as raw:
-            header = raw.readline(_BLOCK_BYTES)
+        header = self._read_header()
+        self._start, self._lines = len(header), header.count(b"\n")
         if not header.strip():
             raise InputError(f"{path}:1: expected the names of the columns, found an empty line")
-        self._grammar.end_of_records(path, header, 0, is_last=True)
         self._names = self._parsed(header, None, {}).schema.names
         self._types = dict.fromkeys(self._names, pa.string()) | types
         self.schema = pa.schema([(name, self._types[name]) for name in self._names])
@@ -49,7 +48,8 @@ class CsvFile:
 
         types = {name: self._types[name] for name in columns or self._names[:1]}
         with open(self._path, "rb") as raw:
-            lines = raw.readline(_BLOCK_BYTES).count(b"\n")
+            raw.seek(self._start)
+            lines = self._lines
             for block in self._blocks(raw, lines):
                 with reader_errors(self._path, lines):
                     try:
@@ -67,6 +67,28 @@ class CsvFile:
                     else [pa.RecordBatch.from_struct_array(pa.nulls(table.num_rows, pa.struct([])))]
                 )
 
+    def _read_header(self) -> bytes:
+        """Return the first record, whose names may have line ends within quotes.
+
+        Raises:
+            InputError: It is longer than a block, or a field in quotes is broken.
+        """
+        with open(self._path, "rb") as raw:
+            text = raw.read(_BLOCK_BYTES)
+        if header := self._grammar.first_record(text):
+            return header
+        is_whole = len(text) < _BLOCK_BYTES
+        self._grammar.end_of_records(self._path, text, 0, is_last=is_whole)
+        if not is_whole:
+            raise self._too_long(0)
+        return text
+
+    def _too_long(self, lines: int) -> InputError:
+        return InputError(
+            f"{self._path}:{lines + 1}: a record of more than {_BLOCK_BYTES:,} bytes begins here; "
+            "close its quotes, or shorten it"
+        )
+
     def _blocks(self, raw: Any, lines: int) -> Iterator[bytes]:
         """Yield blocks of whole records, which come after some `lines`.
 
@@ -78,10 +100,7 @@ class CsvFile:
             begun += read
             end = self._grammar.end_of_records(self._path, begun, lines)
             if end == 0 and len(begun) > _BLOCK_BYTES:
-                raise InputError(
-                    f"{self._path}:{lines + 1}: a record of more than {_BLOCK_BYTES:,} bytes "
-                    "begins here; close its quotes, or shorten it"
-                )
+                raise self._too_long(lines)
             if end:
                 yield begun[:end]
                 lines += begun.count(b"\n", 0, end)
@@ -121,11 +140,17 @@ class _Grammar:
         plain = b"[^%b\r\n]" % re.escape(delimiter)
         field = rb'(?>"(?:[^"]++|"")*+"|(?!")%b++|)' % plain
         before = b"(?:%b%b)*+" % (field, re.escape(delimiter))
-        self._records = re.compile(rb"(?:%b%b(?:\r\n?|\n))*+" % (before, field))
+        record = rb"%b%b(?:\r\n?|\n)" % (before, field)
+        self._record, self._records = re.compile(record), re.compile(rb"(?:%b)*+" % record)
         self._before = re.compile(before)
         self._field = re.compile(field)
         #: A field that may go on after the text.
         self._begun = re.compile(rb'"(?:[^"]++|"")*+"?|' + field)
+
+    def first_record(self, text: bytes) -> bytes:
+        """Return the first record with its line end; nothing if it is not whole."""
+        match = self._record.match(text)
+        return match[0] if match else b""
 
     def end_of_records(self, path: str, text: bytes, lines: int, *, is_last: bool = False) -> int:
         """Return the end of the last whole record in a text after some lines; 0: there is none.
