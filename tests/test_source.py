@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import random
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import brimful as bf
+from brimful.io.hidden import whole_graph
 from command import BRIMFUL, INPUT, names_below, refuse, succeed, write_edges
 from disks import small_disk
 
@@ -123,6 +125,28 @@ def test_leftovers_of_a_killed_swap_are_swept(tmp_path: Path) -> None:
     assert succeed("info", source, "--json").figures["edges"] == 1
     assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "a.txt.brimful"}
     succeed("verify", kept, "--quiet")
+
+
+def test_a_graph_stays_if_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was removed."""
+    out, rename = tmp_path / "g.brimful", os.rename
+    out.mkdir()
+    (out / "old").touch()
+
+    def refused(source: str, target: str) -> None:
+        if target == str(out) and os.path.basename(source) == out.name:
+            raise OSError(errno.EIO, "the disk failed")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", refused)
+    with (
+        pytest.raises(bf.StoreIoError, match="the disk failed"),
+        whole_graph(str(out), replace=True) as place,
+    ):
+        os.mkdir(place)
+    assert names_below(tmp_path) == {"g.brimful", "g.brimful/old"}
 
 
 @pytest.mark.slow

@@ -20,7 +20,8 @@ _HIDDEN = ".brimful-import-"
 def whole_graph(out: str, *, replace: bool = False) -> Iterator[str]:
     """Yield a hidden path for a new graph; after the block the graph appears at `out`, durable.
 
-    With `replace` the graph that is at `out` leaves just before, and is removed.
+    With `replace`, the old graph is moved away first and then removed. It returns if the new one
+    cannot take its place.
 
     Raises:
         UsageError: Something is at `out`, without `replace`.
@@ -35,10 +36,16 @@ def whole_graph(out: str, *, replace: bool = False) -> Iterator[str]:
     try:
         place = os.path.join(folder.path, os.path.basename(os.path.abspath(out)))
         yield place
-        if replace and os.path.lexists(out):
-            _rename(out, os.path.join(folder.path, "replaced"), parent)
-        refuse_existing(out)
-        _rename(place, out, parent)
+        old = os.path.join(folder.path, "replaced")
+        try:
+            if replace and os.path.lexists(out):
+                _rename(out, old, parent)
+            refuse_existing(out)
+            _rename(place, out, parent)
+        except BaseException:
+            if os.path.lexists(old) and not os.path.lexists(out):
+                _rename(old, out, parent)
+            raise
     finally:
         folder.close()
 
