@@ -246,13 +246,13 @@ def test_paths_and_numbers_of_rows_are_checked(table: pa.Table, tmp_path: Path) 
         rows: Any
         for rows in (degrees, pairs, states, saved):
             for number in (-1, 1.5, None, "2"):
-                with pytest.raises(bf.UsageError, match="n must be a whole number of at least 0"):
+                with pytest.raises(bf.UsageError, match=r"n must be (a whole|at least)"):
                     rows.top(number)
             assert rows.top(0) == [] and len(rows.top(2**62)) == len(rows)
             for path in (b"x.csv", 3, None):
                 with pytest.raises(bf.UsageError, match="path must be a path, not"):
                     rows.write(path)
-        with pytest.raises(bf.UsageError, match="top must be a whole number"):
+        with pytest.raises(bf.UsageError, match="top must be at least 0, not -1"):
             bf.compare(degrees, degrees, top=-1)
         calls: list[Any] = [bf.Graph.open, bf.SavedResult, graph.export, graph.report().write]
         for call in (*calls, bf.Map, bf.FrequencyCounter):

@@ -16,7 +16,7 @@ from brimful.optional import load_pandas
 from brimful.options.checks import real, whole
 from brimful.options.described import described
 from brimful.resources import Resources
-from brimful.sizes import MOST, Budget, parse_budget
+from brimful.sizes import Budget, parse_budget
 from brimful.tables.connection import LOADED_BYTES, join_memory
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.tables.result_files import READ_BYTES
@@ -157,7 +157,7 @@ def compared(
         resources = joining
     ranked, joins = _shares(resources, taken, joins=joins_rows)
     rows = matched(*sides, joins, resources)
-    tally = _tally(sides, float(tolerance), whole(top, "top", MOST), ranked // _RANKED_BYTES)
+    tally = _tally(sides, float(tolerance), whole(top, "top", floats=True), ranked // _RANKED_BYTES)
     for one, other in rows:
         tally.add(one, other)
     columns = sides[0].column, sides[1].column

@@ -10,13 +10,13 @@ from brimful.errors import UsageError
 from brimful.ids import VertexId
 from brimful.importing import made
 from brimful.neighbors import id_array
+from brimful.options.checks import whole
 from brimful.options.derivations import DERIVED, DerivedOptions, MergedOptions, conditions
 from brimful.options.described import LOOK_UP, described
 from brimful.options.imports import PolicyOptions, SelfLoops
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.reporting import shows_progress
 from brimful.resources import Resources
-from brimful.sizes import parse_count
 
 #: Errors that every derivation may raise, by their names in `ERRORS`.
 _ERRORS = ("usage", "closed graph", "budget", "corrupt", "io")
@@ -146,9 +146,7 @@ class Derivations:
         from brimful.tables.derived_vertices import within
 
         chosen = checked(DerivedOptions, options, "ego", ("vertex", "hops"))
-        count = parse_count(hops, "hops")
-        if count is None:
-            raise UsageError("hops must be a number of steps, not None")
+        count = whole(hops, "hops")
         graph = cast("brimful.Graph", self)
         resources = Resources(**picked(WorkOptions, chosen)).on(graph)
         # The budget is refused before the neighborhood is read.

@@ -12,9 +12,9 @@ from typing import Any
 import brimful
 from brimful.errors import BudgetError, UsageError
 from brimful.ids import VertexId, id_of_name, list_ids, vertex_id
+from brimful.options.checks import whole
 from brimful.resources import Resources
 from brimful.result import computed_on
-from brimful.sizes import MOST, parse_count
 
 #: The memory of searches from both ends.
 _SEARCHES_BYTES = 24 << 20
@@ -72,9 +72,7 @@ def shortest_paths(
     """Return the k shortest paths between two vertices, as `Graph.shortest_paths` does."""
     from brimful.simple_paths import least_bytes, most_bytes, shortest_simple_paths
 
-    count = parse_count(k, "k", 1, MOST)
-    if count is None:
-        raise UsageError("k must be a number of paths, not None")
+    count = whole(k, "k", 1)
     begin, end = _ends(graph, source, target)
     algorithm = "sssp" if weighted else "bfs"
     options = {"source": [begin], "weighted": weighted}

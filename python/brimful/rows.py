@@ -81,7 +81,7 @@ class Rows:
         ...     bf.similarity(graph, measure="common_neighbors").top(1)
         [(0, 2, 1.0)]
         """
-        count = min(whole(n, "n"), len(self))
+        count = min(whole(n, "n", floats=True), len(self))
         return [row_ids(row) for rows in self._native.top(count) for row in rows]
 
     @described({}, "corrupt", "io")

@@ -82,7 +82,7 @@ class SavedResult(PerVertex[Any]):
         >>> bf.SavedResult(path).top(2)
         [(0, 2), (1, 0)]
         """
-        count = whole(n, "n")
+        count = whole(n, "n", floats=True)
         return cast(
             "list[tuple[Any, Any]]",
             [row_ids(row) for row in largest(self._rows, ["vertex", self.column], count)],

@@ -11,13 +11,11 @@ import re
 from typing import SupportsIndex
 
 from brimful.errors import UsageError
-from brimful.wording import counted, literal, shortened
+from brimful.options.checks import MOST, whole
+from brimful.wording import counted, shortened
 
 _SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>[kmgtp]?)(ib|b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-
-#: The largest number of bytes or of any count.
-MOST = 2**63 - 1
 
 #: The longest text of a size, in characters.
 _LONGEST_SIZE = 40
@@ -64,24 +62,6 @@ def parse_budget(budget: Budget) -> int | None:
     return byte_count
 
 
-def parse_count(number: int | None, name: str, least: int = 0, most: int = MOST) -> int | None:
-    """Return a whole number from `least` to `most`, or None.
-
-    Raises:
-        UsageError: `number` is anything else; the message calls it `name`.
-    """
-    if number is None:
-        return None
-    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
-        raise UsageError(f"{name} must be a whole number, not {literal(number)}")
-    count = operator.index(number)
-    if count < least:
-        raise UsageError(f"{name} must be at least {least}, not {shortened(count)}")
-    if count > most:
-        raise UsageError(f"{name} must be at most {most:,}, not {shortened(count)}")
-    return count
-
-
 def checkpoint_interval(every: int | str | None) -> str | None:
     """Return the interval of checkpoints, supersteps or "30s", as text, or None.
 
@@ -90,7 +70,7 @@ def checkpoint_interval(every: int | str | None) -> str | None:
     """
     if every is None or isinstance(every, str):
         return None if every is None else shortened(every)
-    return str(parse_count(every, "checkpoint_every", 1))
+    return str(whole(every, "checkpoint_every", 1))
 
 
 def format_bytes(byte_count: int | float) -> str:

@@ -118,7 +118,7 @@ class States(PerVertex[Any]):
         [(1, 2)]
         """
         ranked = (pair for pair in self.items() if pair[1] is not None)
-        count = min(whole(n, "n"), len(self))
+        count = min(whole(n, "n", floats=True), len(self))
         measure = key or (lambda state: state if self._record is None else state[0])
         try:
             return heapq.nlargest(count, ranked, key=lambda pair: _ordered(measure(pair[1])))

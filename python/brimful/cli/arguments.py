@@ -6,8 +6,7 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 
-from brimful.options.checks import number_of, whole_number
-from brimful.sizes import MOST
+from brimful.options.checks import MOST, number_of, whole_number
 from brimful.wording import did_you_mean, shortened
 
 

@@ -16,9 +16,9 @@ from brimful.containers.collection import (
     one_id,
     record_ids,
     several,
-    whole,
 )
 from brimful.errors import BrimfulError, CorruptError, RecordIdError, UsageError
+from brimful.options.checks import whole
 from brimful.options.described import COLLECTION, described
 from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget

@@ -17,9 +17,9 @@ from brimful.containers.collection import (
     folder_of,
     one_id,
     record_ids,
-    whole,
 )
 from brimful.errors import UsageError
+from brimful.options.checks import whole
 from brimful.options.described import COLLECTION, described
 from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget

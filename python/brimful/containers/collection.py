@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import sys
 from abc import ABC, abstractmethod
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVa
 from brimful.errors import RecordIdError, UsageError
 from brimful.io.formats import refuse_folder_in_graph
 from brimful.io.regular import folder_around
-from brimful.options.checks import given_path
+from brimful.options.checks import given_path, whole
 from brimful.options.described import COLLECTION, described
 from brimful.wording import counted, did_you_mean, shortened
 
@@ -265,26 +264,6 @@ def record_ids(numbers: ArrayLike, length: int) -> NDArray[np.uint64]:
         signed = array.astype(np.int64)
         array = np.where(signed < 0, signed + length, signed)
     return np.ascontiguousarray(array, dtype=np.uint64)
-
-
-def whole(number: Any, noun: str, *, least: int = 0, most: int = 2**64 - 1) -> int:
-    """Return a whole number from `least` to `most`.
-
-    Raises:
-        UsageError: `number` is not one.
-    """
-    try:
-        value = operator.index(number)
-    except TypeError:
-        raise UsageError(f"{noun} must be an integer, not {type(number).__name__}") from None
-    if isinstance(number, bool):
-        raise UsageError(f"{noun} must be an integer, not a truth value")
-    if not least <= value <= most:
-        bound = "2**64 - 1" if most == 2**64 - 1 else most
-        raise UsageError(
-            f"{noun} must be an integer from {least} to {bound}, not {_shown_integer(value)}"
-        )
-    return value
 
 
 def one_id(number: Any, length: int) -> int:

@@ -23,10 +23,10 @@ from brimful.containers.collection import (
     chunks,
     folder_of,
     unsigned,
-    whole,
     whole_chunks,
 )
 from brimful.errors import UsageError
+from brimful.options.checks import whole
 from brimful.options.described import COLLECTION, described
 from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget
@@ -75,7 +75,7 @@ def _key(key: Any) -> int:
         raise UsageError(
             f"a key must be an integer, not {type(key).__name__}; use a Map for text and bytes"
         )
-    return whole(key, "a key")
+    return whole(key, "a key", most=2**64 - 1)
 
 
 class FrequencyCounter(Collection[_native.FrequencyCounter]):

@@ -16,10 +16,10 @@ from brimful.containers.collection import (
     one_id,
     record_ids,
     unsigned,
-    whole,
     whole_chunks,
 )
 from brimful.errors import UsageError
+from brimful.options.checks import whole
 from brimful.options.described import COLLECTION, described
 from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget

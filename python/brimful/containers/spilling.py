@@ -12,8 +12,8 @@ import numpy as np
 
 from brimful import _native
 from brimful.containers.bags import Bag, Serializer
-from brimful.containers.collection import whole
 from brimful.errors import UsageError
+from brimful.options.checks import whole
 from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget
 from brimful.wording import counted, shortened

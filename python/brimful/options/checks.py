@@ -13,6 +13,8 @@ from typing import Any, SupportsIndex, TypeGuard, cast
 from brimful.errors import UsageError
 from brimful.wording import did_you_mean, either, literal, printable, shortened
 
+#: The largest number of bytes or of any count.
+MOST = 2**63 - 1
 #: The longest path that the system takes.
 _LONGEST_TEXT = 4096
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -97,17 +99,27 @@ def numbers(value: object, name: str) -> list[float]:
     raise UsageError(f"{name} must be numbers, such as 0,1,1, not {shortened(value)}")
 
 
-def whole(value: Any, name: str, most: float = math.inf) -> int:
-    """Return a whole number from 0 to `most`, which may be a float such as 11.5e9.
+def whole(
+    value: Any, name: str, least: int = 0, most: float = MOST, *, floats: bool = False
+) -> int:
+    """Return a whole number from `least` to `most`; with `floats` it may be one such as 11.5e9.
 
     Raises:
         UsageError: `value` is another number, or none.
     """
-    if not is_real(value) or not math.isfinite(value) or value < 0 or value != int(value):
-        raise UsageError(f"{name} must be a whole number of at least 0, not {literal(value)}")
-    if value > most:
-        raise UsageError(f"{name} must be at most {most:,}, not {shortened(value)}")
-    return int(value)
+    if floats and is_real(value) and math.isfinite(value) and value == int(value):
+        value = int(value)
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        raise UsageError(f"{name} must be a whole number, not {literal(value)}")
+    if number < least:
+        raise UsageError(f"{name} must be at least {least:,}, not {shortened(number)}")
+    if number > most:
+        raise UsageError(f"{name} must be at most {most:,}, not {shortened(number)}")
+    return number
 
 
 def word(value: object, name: str, words: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ from typing import (
 from brimful.errors import BrimfulError
 from brimful.options import checks
 from brimful.reporting import Progress, reportable
-from brimful.sizes import MOST, Budget, parse_budget, parse_count
+from brimful.sizes import Budget, parse_budget
 from brimful.wording import did_you_mean
 
 _T = TypeVar("_T")
@@ -62,7 +62,7 @@ class Option:
     short: str = ""
     default: Any = None
     least: int = 0
-    most: int = MOST
+    most: int = checks.MOST
     whole: bool = False
     repeated: bool = False
     opposite: tuple[str, str] | None = None
@@ -89,9 +89,9 @@ class Option:
         if self.kind is bool:
             return checks.flag(value, name)
         if self.kind is int:
-            return parse_count(value, name, self.least, self.most)
+            return None if value is None else checks.whole(value, name, self.least, self.most)
         if self.kind is float and self.whole:
-            return checks.whole(value, name, self.most)
+            return checks.whole(value, name, self.least, self.most, floats=True)
         if self.kind is float:
             return checks.real(value, name)
         if self.kind is str:
