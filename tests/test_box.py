@@ -83,6 +83,23 @@ def test_process_takes_ids_and_passes_errors_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "order", [[3, 1, 3], [9, -1], np.array([2, 2]), [range(4, 8), range(5)], [range(3)] * 2]
+)
+@pytest.mark.parametrize("kind", ["box", "bag"])
+def test_an_order_has_a_record_once(tmp_path: Path, kind: str, order: object) -> None:
+    """A batch that was read ahead undid the change of the one before it."""
+    collection: bf.Box | bf.Bag = bf.Box(tmp_path / "x", "i8")
+    if kind == "bag":
+        collection = bf.Bag(tmp_path / "y", serializer="json")
+    with collection:
+        collection.extend(range(10))
+        with pytest.raises(bf.UsageError, match="more than once"):
+            collection.process(lambda *_: None, order)  # type: ignore[arg-type]
+        collection.process(lambda *_: None, [range(5, 8), range(5), range(6, 6)])
+        collection.process(lambda *_: None, np.array([-1, 3, 0]))
+
+
+@pytest.mark.parametrize(
     ("call", "error"),
     [
         (lambda box: box[3], bf.RecordIdError),

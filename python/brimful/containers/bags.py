@@ -354,10 +354,12 @@ class Bag(Collection[_native.RecordBag]):
         for id, record in self._records(range(len(self))):
             yield id, self._value(id, record)
 
-    def _records(self, ids: range | Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    def _records(
+        self, ids: range | numpy.typing.NDArray[numpy.uint64]
+    ) -> Iterator[tuple[int, bytes]]:
         """Yield id and bytes of the records that exist; a range is read in batches."""
         if not isinstance(ids, range):
-            for id in ids:
+            for id in ids.tolist():
                 if (record := self._or_none(id)) is not None:
                     yield id, record
             return
@@ -388,10 +390,11 @@ class Bag(Collection[_native.RecordBag]):
         Args:
             update: Called with the id and the value of each record; returns the new value, or None
                 to keep the old one. Only records whose bytes changed are written back.
-            order: "ascending", "descending", a range, ranges or ids; None: ascending.
+            order: "ascending", "descending", a range, ranges or ids, each record at most once;
+                None: ascending.
 
         Raises:
-            UsageError: The order is unknown.
+            UsageError: The order is unknown, or has a record twice.
 
         >>> import brimful as bf, tempfile
         >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:

@@ -355,10 +355,11 @@ class Box(Collection[_native.RecordBox]):
 
         Args:
             update: Called with each batch, an array.
-            order: "ascending", "descending", a range, ranges or ids; None: ascending.
+            order: "ascending", "descending", a range, ranges or ids, each record at most once;
+                None: ascending.
 
         Raises:
-            UsageError: The order is unknown.
+            UsageError: The order is unknown, or has a record twice.
 
         >>> import brimful as bf, tempfile
         >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:
@@ -386,12 +387,12 @@ class Box(Collection[_native.RecordBox]):
                 elif isinstance(part, range):
                     self.store_batch(changed + part.start, batch[changed])
                 else:
-                    self.store_batch(np.asarray(part)[changed], batch[changed])
+                    self.store_batch(part[changed], batch[changed])
 
-    def _read(self, part: range | Sequence[int]) -> numpy.typing.NDArray[Any]:
+    def _read(self, part: range | numpy.typing.NDArray[np.uint64]) -> numpy.typing.NDArray[Any]:
         if isinstance(part, range):
             return self.fetch_range(part.start, len(part))
-        return self.fetch_batch(np.asarray(part))
+        return self.fetch_batch(part)
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def compact(self) -> None:

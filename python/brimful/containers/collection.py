@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from abc import ABC, abstractmethod
@@ -279,9 +280,16 @@ def one_id(number: Any, length: int) -> int:
     return position
 
 
-def batches(order: object, length: int, step: int) -> list[range | Sequence[int]]:
-    """Return the batches of `process`: an order is a name, a range, ranges, or ids."""
-    if order is None or order == "ascending":
+def batches(order: object, length: int, step: int) -> list[range | NDArray[np.uint64]]:
+    """Return the batches of `process`: an order is a name, a range, ranges, or ids.
+
+    A batch is read while the one before it changes, so that no record may be in two batches.
+
+    Raises:
+        UsageError: The order is unknown, or a record occurs twice.
+        RecordIdError: A negative id is not that of a record.
+    """
+    if order is None or (isinstance(order, str) and order == "ascending"):
         return [range(start, min(start + step, length)) for start in range(0, length, step)]
     if isinstance(order, str):
         if order != "descending":
@@ -293,16 +301,43 @@ def batches(order: object, length: int, step: int) -> list[range | Sequence[int]
         return batches(None, length, step)[::-1]
     if isinstance(order, range):
         order = [order]
-    listed = list(cast("Sequence[Any]", order))
-    if listed and all(isinstance(part, range) for part in listed):
-        if any(part.step != 1 for part in listed):
-            raise UsageError("a range of ids must have step 1; pass the ids themselves instead")
-        return [
-            range(start, min(start + step, part.stop))
-            for part in listed
-            for start in range(part.start, part.stop, step)
-        ]
-    return [listed[start : start + step] for start in range(0, len(listed), step)]
+    listed: Any = order
+    if not hasattr(order, "dtype"):  # A list of the numbers of an array would take more memory.
+        listed = list(several(cast("Iterable[Any]", order), "order"))
+        if listed and all(isinstance(part, range) for part in listed):
+            return _batches_of_ranges(listed, step)
+    ids = record_ids(listed, length)
+    _refuse_repeated(ids)
+    return [ids[start : start + step] for start in range(0, len(ids), step)]
+
+
+def _batches_of_ranges(ranges: Sequence[range], step: int) -> list[range | NDArray[np.uint64]]:
+    if any(part.step != 1 for part in ranges):
+        raise UsageError("a range of ids must have step 1; pass the ids themselves instead")
+    ascending = sorted((part for part in ranges if part), key=lambda part: part.start)
+    for part, after in itertools.pairwise(ascending):
+        if after.start < part.stop:
+            raise _repeated(after.start)
+    return [
+        range(start, min(start + step, part.stop))
+        for part in ranges
+        for start in range(part.start, part.stop, step)
+    ]
+
+
+def _refuse_repeated(ids: NDArray[np.uint64]) -> None:
+    if bool((ids[1:] > ids[:-1]).all()):
+        return
+    import numpy as np
+
+    ascending = np.sort(ids)
+    repeated = ascending[1:][ascending[1:] == ascending[:-1]]
+    if len(repeated):
+        raise _repeated(int(repeated[0]))
+
+
+def _repeated(id: int) -> UsageError:
+    return UsageError(f"the order has the record {id} more than once; name each record once")
 
 
 class _Taking(Protocol):
