@@ -99,6 +99,15 @@ def test_an_order_has_a_record_once(tmp_path: Path, kind: str, order: object) ->
         collection.process(lambda *_: None, np.array([-1, 3, 0]))
 
 
+def test_a_record_that_is_an_array_must_be_a_field(tmp_path: Path) -> None:
+    with pytest.raises(bf.UsageError, match="a field") as refusal:
+        bf.Box(tmp_path / "box", "(2,)i8")
+    assert "[('values', '<i8', (2,))]" in str(refusal.value)
+    with bf.Box(tmp_path / "box", [("values", "<i8", (2,))]) as box:
+        box.extend([([1, 2],), ([3, 4],)])
+        assert box[:]["values"].tolist() == [[1, 2], [3, 4]]
+
+
 @pytest.mark.parametrize(
     ("call", "error"),
     [

@@ -63,6 +63,11 @@ class Box(Collection[_native.RecordBox]):
             raise UsageError(
                 f"records of {self._dtype} have no fixed size; use brimful.Bag for objects"
             )
+        if self._dtype.subdtype is not None:
+            raise UsageError(
+                f"a record cannot be an array, as in {self._dtype}; name it as a field, such as "
+                f"[('values', '{self._dtype.base.str}', {self._dtype.shape})]"
+            )
         described = repr(np.lib.format.dtype_to_descr(self._dtype))
         native = _native.RecordBox.open(
             folder_of(path), self._dtype.itemsize, described, parse_budget(budget)
@@ -433,8 +438,6 @@ def _cast(records: numpy.typing.ArrayLike, wanted: np.dtype[Any]) -> numpy.typin
     """Return records as `wanted`; only the precision of a float may be lost."""
     if wanted.names is not None:
         return _cast_fields(records, wanted)
-    if wanted.subdtype is not None:
-        return np.array(records, wanted.base)
     array = np.asarray(records)
     if array.dtype == wanted:
         return array
