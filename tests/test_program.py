@@ -206,6 +206,15 @@ def test_a_trace_has_every_call_for_a_vertex() -> None:
             bf.run(graph, Stamped(), trace=[2], compile="numba")
 
 
+def test_a_trace_has_the_ids_of_the_graph() -> None:
+    """Those from 2**63 on raised an OverflowError."""
+    table = pa.table({"source": pa.array([2**64 - 1], "uint64"), "target": [2]})
+    with bf.Graph.from_arrow(table) as graph:
+        trace = bf.run(graph, Stamped(), trace=[2**64 - 1]).trace
+    assert trace is not None and trace.schema.names[:3] == ["superstep", "vertex", "call"]
+    assert set(trace["vertex"].to_pylist()) == {2**64 - 1}
+
+
 def _call(
     superstep: int | None,
     call: str,

@@ -67,7 +67,7 @@ class InterpretedRun:
         self._program, self._serializing = program, serializing
         self._steps, self._store = picked(ProgramStepOptions, steps), dict(store)
         self._tolerance = tolerance_of(program, steps)
-        self._identity, self._start, self._trace = identity, start, trace or Trace(())
+        self._identity, self._start, self._trace = identity, start, trace or Trace()
         #: The fields of states, if they are records.
         self.record: Record | None = None
         #: The aggregates of the last superstep, once the run has ended.

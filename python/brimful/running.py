@@ -276,7 +276,7 @@ def interpreted(
     resources = Resources(**picked(WorkOptions, chosen), process_budget=process_budget)
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
     identity = identity_of(program, serializing[0], chosen["tolerance"], whole=saving)
-    trace = Trace(followed)
+    trace = Trace(followed, graph.native.id_type)
     for vertex in followed:
         # Raises before the run if the graph lacks the vertex.
         graph.degree(vertex)

@@ -20,8 +20,9 @@ _LONGEST = 200
 class Trace:
     """The calls of a program's methods for some vertices, in order."""
 
-    def __init__(self, vertices: Collection[int | str]) -> None:
-        """Begin an empty trace."""
+    def __init__(self, vertices: Collection[int | str] = (), id_type: str = "int64") -> None:
+        """Begin an empty trace of vertices of a graph with this type of ids."""
+        self._id_type = id_type
         self._vertices = frozenset(map(id_of_name, vertices))
         self._rows: list[dict[str, Any]] = []
 
@@ -48,15 +49,10 @@ class Trace:
         """Return the table; objects are shown as `repr` shows them."""
         import pyarrow as pa
 
-        has_names = not all(isinstance(one, int) for one in self._vertices)
-        id_type = "string" if has_names else "int64"
-        for row in self._rows:
-            (row["vertex"],) = shown_ids([row["vertex"]], id_type)
         columns = {
             name: pa.array([row.get(name) for row in self._rows], kind)
             for name, kind in {
                 "superstep": pa.int64(),
-                "vertex": pa.type_for_alias(id_type),
                 "call": pa.string(),
                 "received": pa.list_(pa.string()),
                 "before": pa.string(),
@@ -65,7 +61,9 @@ class Trace:
                 "score": pa.float64(),
             }.items()
         }
-        return pa.table(columns)
+        vertices = shown_ids([row["vertex"] for row in self._rows], self._id_type)
+        ids = pa.array(vertices, pa.type_for_alias(self._id_type))
+        return pa.table(columns).add_column(1, "vertex", ids)
 
     def _noting(self, name: str, method: Any) -> Any:
         def noted(program: Program, vertex: Vertex, *arguments: Any) -> Any:
