@@ -49,6 +49,9 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     graph, url = graph_at(tmp_path), f"file:{tmp_path}/vertices"
     with pytest.raises(bf.NotFoundError, match="no store of vertices"):
         bf.VertexStore.open(url)
+    for option in ({"max_supersteps": 1}, {"partitioner": "hash"}, {"mode": "async"}):
+        with pytest.raises(TypeError, match="unexpected keyword argument"):
+            bf.VertexStore.create(url, graph, **option)  # type: ignore[arg-type]
     with pytest.raises(bf.UsageError, match="cannot be kept"):
         bf.run(graph, Hops(), store="bytes", keep=True)
     with pytest.raises(bf.UsageError, match="path="), bf.read(pa.table(EDGES)) as temporary:

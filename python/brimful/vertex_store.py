@@ -165,9 +165,10 @@ class VertexStore(States):
         from brimful.resources import Resources
 
         check_new(url)
-        all_options = {"weighted": weighted, **options}
-        chosen = checked(ProgramOptions, all_options, "create", ("url", "states", "serializer"))
-        opened = as_graph(graph, Resources(**picked(WorkOptions, chosen)))
+        others = ("url", "graph", "states", "weighted", "serializer")
+        work = checked(WorkOptions, options, "create", others)
+        chosen = checked(ProgramOptions, {"weighted": weighted, **options})
+        opened = as_graph(graph, Resources(**picked(WorkOptions, work)))
         keep(opened, url, states, serializer, chosen)
         return cls.open(url, serializer=serializer, budget=options.get("budget"))
 
