@@ -245,6 +245,8 @@ def test_names_of_files_may_be_any_bytes(tmp_path: Path, coded: bytes, env: dict
         ["export", f"{name}.brimful", f"{name}2.csv"],
         ["export", f"{name}.brimful", f"{name}2.parquet"],
         ["import", f"{name}2.parquet", f"{name}2.brimful"],
+        ["export", f"{name}.brimful", f"{name}3.arrow"],
+        ["import", f"{name}3.arrow", f"{name}3.brimful"],
     ):
         done = subprocess.run(
             [*BRIMFUL, *words], cwd=tmp_path, env=os.environ | env, capture_output=True, check=False

@@ -55,7 +55,7 @@ def open_arrow(
             if path == "-":
                 raise UsageError("Arrow cannot be read from standard input; give a file")
             raw = resources.enter_context(
-                open_file(path) if is_remote(path) else pa.OSFile(path, "rb")
+                open_file(path) if is_remote(path) else pa.OSFile(os.fsencode(path), "rb")
             )
             start = start_of(path, raw)
             largest_bytes = memory_bytes(path, raw, start)

@@ -117,7 +117,7 @@ def _no_parquet(path: str) -> InputError:
 
     from brimful import _native
 
-    with open_file(path) if is_remote(path) else pa.OSFile(path, "rb") as file:
+    with open_file(path) if is_remote(path) else pa.OSFile(os.fsencode(path), "rb") as file:
         foreign = _native.foreign_format(path, file.read(_LOOKED_AT_BYTES))
     if foreign and not foreign.startswith("this is Parquet"):
         return InputError(f"{path}: {foreign}")
