@@ -22,6 +22,7 @@ import servers
 from brimful import stores
 from brimful.conformance import check_store
 from brimful.stores import Opening, Store
+from brimful.stores.retry import Retries
 from command import IO, USAGE, brimful, refuse, smallest, succeed
 from disks import small_disk
 from nightly import with_nightly
@@ -344,6 +345,18 @@ def test_a_server_that_never_answers_is_named(graph: bf.Graph) -> None:
             bf.bfs(graph, source=0, store=url)
         assert f"127.0.0.1:{port}" in str(caught.value)
         assert "secret" not in str(caught.value)
+
+
+def test_a_wait_that_the_end_of_a_run_cuts_short_says_so() -> None:
+    """It claimed that it had waited for 30 s."""
+    stopped = threading.Event()
+    stopped.set()
+
+    def call() -> None:
+        raise ConnectionError("refused")
+
+    with pytest.raises(bf.StoreIoError, match=r"the run was stopped while .*\(refused\)"):
+        Retries("host:1", (ConnectionError,), 30.0, stopped)(call)
 
 
 def test_a_server_that_comes_back_is_waited_for(graph: bf.Graph, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ class Retries:
         """Return the result of `call`.
 
         Raises:
-            StoreIoError: The server did not answer for the stated time.
+            StoreIoError: The server did not answer for the stated time, or until the run stopped.
         """
         end, pause = time.monotonic() + self._seconds, _FIRST_PAUSE
         while True:
@@ -47,7 +47,12 @@ class Retries:
                 return call()
             except self._errors as error:
                 left = end - time.monotonic()
-                if left <= 0 or self._stopped.wait(min(pause, left)):
+                if self._stopped.wait(max(min(pause, left), 0)):
+                    raise StoreIoError(
+                        f"the run was stopped while the server {self._server} did not answer "
+                        f"({_reason(error)})"
+                    ) from error
+                if left <= 0:
                     raise StoreIoError(
                         f"the server {self._server} did not answer for {self._seconds:g} s "
                         f"({_reason(error)}); start it and run again, or raise "
