@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import io
 import os
@@ -200,3 +201,21 @@ def test_a_store_that_breaks_off_is_no_end(tmp_path: Path) -> None:
                 ["s3://graphs/a.txt"], str(tmp_path / "g.brimful"), import_options(), Resources()
             )
     assert names_below(tmp_path) == set()
+
+
+def test_a_pipe_that_fails_is_not_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error was that the URL cannot be read."""
+    from brimful.io import feed
+
+    def fails(descriptor: int, data: memoryview) -> int:
+        raise OSError(errno.EIO, "the pipe failed")
+
+    monkeypatch.setattr(feed, "open_stream", lambda url, stopped: io.BytesIO(b"1 2"))
+    monkeypatch.setattr(os, "write", fails)
+    with (
+        pytest.raises(OSError, match="the pipe failed") as failure,
+        feed.Feed(["s3://a/b"], None) as pipes,
+    ):
+        while True:
+            pipes.progress("read", 0, 0, 0.0)
+    assert "cannot read" not in str(failure.value)

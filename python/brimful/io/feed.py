@@ -10,6 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Sequence
+from io import RawIOBase
 from typing import TYPE_CHECKING
 
 from brimful.errors import BrimfulError, UsageError
@@ -97,8 +98,8 @@ class Feed:
         try:
             while rest:
                 url, writer = rest[0]
-                with open_stream(url, self._done) as stream, store_errors(url):
-                    while block := stream.read(BUFFER_BYTES):
+                with open_stream(url, self._done) as stream:
+                    while block := _read(url, stream):
                         with memoryview(block) as view:
                             sent = 0
                             while sent < len(view):
@@ -106,7 +107,7 @@ class Feed:
                 os.close(writer)
                 rest.pop(0)
         except BrokenPipeError:
-            pass
+            pass  # The native side has ended, or failed with an error of its own.
         except BaseException as failure:  # noqa: BLE001 - raised again by `progress`
             if not (isinstance(failure, BrimfulError) and self._done.is_set()):
                 self._failure = failure
@@ -115,3 +116,8 @@ class Feed:
             self._done.wait()
         for _, writer in rest:
             os.close(writer)
+
+
+def _read(url: str, stream: RawIOBase) -> bytes:
+    with store_errors(url):
+        return stream.read(BUFFER_BYTES) or b""
