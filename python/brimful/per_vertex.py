@@ -96,7 +96,7 @@ class PerVertex(Shown, ABC, Generic[V]):
             The columns `vertex` and the name in `column`.
 
         Raises:
-            MissingPackageError: Pandas is not installed.
+            MissingPackageError: pandas is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:

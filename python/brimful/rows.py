@@ -137,7 +137,7 @@ class Rows:
             The columns of `columns`.
 
         Raises:
-            MissingPackageError: Pandas is not installed.
+            MissingPackageError: pandas is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> table = pa.table({"source": [0, 1], "target": [1, 2]})

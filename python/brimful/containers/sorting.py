@@ -37,7 +37,7 @@ def sort(
     Args:
         batches: Arrays of integers, all of the dtype of the first that is not empty.
         budget: Memory for brimful's own use, in bytes or as "64M"; None: an eighth of the automatic
-            budget that collections leave.
+            budget that open collections have not claimed.
         folder: Folder of the nameless file; None: the folder of temporary files.
 
     Returns:

@@ -40,7 +40,7 @@ LOOK_UP = {
 COLLECTION = {
     "path": "Folder of the collection; made if it does not exist.",
     "budget": 'Memory for brimful\'s own use, in bytes or as "64M"; None: an eighth of the '
-    "automatic budget that earlier collections leave.",
+    "automatic budget that open collections have not claimed.",
     "id": "Id of a record; negative ids count from the end.",
     "ids": "Ids of records.",
     "start": "The first id.",

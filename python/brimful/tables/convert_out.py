@@ -62,8 +62,7 @@ class Conversions:
 
         Returns:
             Columns `source` and `target` (integers of the input's type, or strings) and, with
-            weights,
-            `weight` (float64); an undirected edge is one row.
+            weights, `weight` (float64); an undirected edge is one row.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [2]})) as graph:
@@ -83,7 +82,7 @@ class Conversions:
             The edges.
 
         Raises:
-            MissingPackageError: Pandas is not installed.
+            MissingPackageError: pandas is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [2]})) as graph:
@@ -152,7 +151,7 @@ class Conversions:
             A `Graph` or `DiGraph`, or their multigraph if there are parallel edges.
 
         Raises:
-            MissingPackageError: Networkx is not installed.
+            MissingPackageError: NetworkX is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> graph = bf.Graph.from_arrow(pa.table({"source": [5, 5], "target": [7, 9]}))
@@ -175,7 +174,7 @@ class Conversions:
             vertex ids; weights are the edge attribute `weight`.
 
         Raises:
-            MissingPackageError: Networkx is not installed.
+            MissingPackageError: NetworkX is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> table = pa.table({"source": [5, 5], "target": [7, 9], "weight": [1.5, 2.0]})
@@ -206,13 +205,13 @@ class Conversions:
         bytes an arc (16 from 2^31 arcs or vertices on), and 16 more a vertex while it is made.
 
         Returns:
-            `(matrix, ids)`: a `scipy.sparse.csr_array` of shape [n_vertices, n_vertices], row
-            source,
-            column target, with float64 weights, or int64 numbers of edges without weights; and
-            integers[n_vertices], ascending: row i is vertex `ids[i]`.
+            `(matrix, ids)`. The matrix is a `scipy.sparse.csr_array` of shape [n_vertices,
+            n_vertices]: rows are sources, columns are targets. Its entries are float64 weights, or
+            int64 numbers of edges without weights. `ids` is integers[n_vertices], ascending: row i
+            is vertex `ids[i]`.
 
         Raises:
-            MissingPackageError: Scipy is not installed.
+            MissingPackageError: SciPy is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [5, 5], "target": [7, 7]})) as graph:
@@ -251,11 +250,10 @@ class Conversions:
 
         Returns:
             A graph with vertices 0 to n-1, whose attribute `vertex` holds the ids in ascending
-            order.
-            Weights are the edge attribute `weight`.
+            order. Weights are the edge attribute `weight`.
 
         Raises:
-            MissingPackageError: Igraph is not installed.
+            MissingPackageError: igraph is not installed.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [7]})) as graph:

@@ -52,7 +52,8 @@ class Derivation:
         ids: Vertices to keep, an Arrow array; None: all.
         vertices: Condition on the vertices to keep, with the edges between them.
         edges: Condition on the edges to keep; vertices stay.
-        reverse: Reverse the edges. undirected: Remove directions.
+        reverse: Reverse the edges.
+        undirected: Remove directions.
         contract: A table with the column `vertex` and one of labels, which become the vertices.
     """
 
