@@ -100,15 +100,21 @@ class Opening:
 class Store(abc.ABC):
     """Records by key in one partition of a store.
 
+    Derive a class, define the methods, and name it in the entry-point group `brimful.stores` of
+    your package (or call `register`); the name of the entry point is the scheme of its URLs. The
+    constructor gets an `Opening`.
+
     Keys and records are `bytes` of any content; keys that differ in a byte are different keys. A
-    batch has at most 1,024 records and, unless one record is larger, 512 KiB. Derive a class,
-    define the methods, and name it in the entry-point group `brimful.stores` of your package (or
-    call `register`); the name of the entry point is the scheme of its URLs. The constructor gets an
-    `Opening`. Raise a class of `brimful.errors` for errors that the user can correct; any other
-    exception becomes a `StoreIoError`.
+    store may keep the objects that it receives. brimful copies the objects that a store returns,
+    which must be `bytes`. A batch has at most 1,024 records and, unless one record is larger, 512
+    KiB.
+
+    A batch need not be atomic: a method that raises may leave a part of its changes, because the
+    run then ends and its vertices are not read again. Raise a class of `brimful.errors` for errors
+    that the user can correct; any other exception becomes a `StoreIoError`.
 
     >>> import brimful as bf, pyarrow as pa
-    >>> from brimful.stores import Store, register
+    >>> from brimful.stores import Opening, Store, register
     >>> class DictStore(Store):
     ...     form = "dict:"
     ...     def __init__(self, opening):
@@ -131,6 +137,18 @@ class Store(abc.ABC):
     ...         return len(self.records)
     ...     def clear(self):
     ...         self.records.clear()
+    >>> store = DictStore(Opening("dict:", 0, 1 << 20))
+    >>> store.load([(b"a", b"1"), (b"b", b"2"), (b"a", b"3")])
+    1
+    >>> store.put_many([b"b", b"c"], [b"20", b""])
+    >>> store.remove_many([b"a", b"none"])
+    >>> store.get_many([b"c", b"a", b"b"]), store.count(), sorted(store.scan())
+    ([b'', None, b'20'], 2, [(b'b', b'20'), (b'c', b'')])
+    >>> store.sync()
+    >>> store.disk_bytes()
+    0
+    >>> store.clear()
+    >>> store.close()
     >>> register("dict", DictStore)
     >>> with bf.Graph.from_arrow(pa.table({"source": [1, 2], "target": [2, 3]})) as graph:
     ...     bf.bfs(graph, source=1, store="dict:")[3]
@@ -163,42 +181,69 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        """Return the record of each key, in the order of `keys`; None where there is none."""
+        """Read records.
+
+        Args:
+            keys: Keys, with or without a record.
+
+        Returns:
+            The record of each key, in the order of `keys`; None where there is none.
+        """
 
     @abc.abstractmethod
     def put_many(self, keys: Sequence[bytes], records: Sequence[bytes]) -> None:
-        """Add or replace records; the keys are distinct."""
+        """Add or replace records.
+
+        Args:
+            keys: Distinct keys, with or without a record.
+            records: The record of each key.
+        """
 
     @abc.abstractmethod
     def remove_many(self, keys: Sequence[bytes]) -> None:
-        """Remove records; keys without a record have no effect."""
+        """Remove records.
+
+        Args:
+            keys: Keys; those without a record have no effect.
+        """
 
     @abc.abstractmethod
     def scan(self) -> Iterable[tuple[bytes, bytes]]:
-        """Yield every key with its record once, in any order.
+        """Read all records.
 
         Records that were yielded may be replaced by `put_many` before the scan goes on; they must
         not appear again.
+
+        Returns:
+            An iterable of every key with its record once, in any order.
         """
 
     @abc.abstractmethod
     def count(self) -> int:
-        """Return the number of records."""
+        """Count the records.
+
+        Returns:
+            The number of records.
+        """
 
     @abc.abstractmethod
     def clear(self) -> None:
         """Remove all records of the partition: the run is over."""
 
     def sync(self) -> None:
-        """Make all changes as durable as the store can."""
+        """Make all changes so far as durable as the store can; by default do nothing."""
         return None
 
     def disk_bytes(self) -> int:
-        """Return the bytes on disk, or 0 if the store does not know."""
+        """Measure the files of the partition.
+
+        Returns:
+            The bytes on disk; 0, the default, if the store does not know.
+        """
         return 0
 
     def close(self) -> None:
-        """Close connections and files."""
+        """Close connections and files; no method is called afterwards. By default do nothing."""
         return None
 
 
