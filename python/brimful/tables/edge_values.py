@@ -31,6 +31,13 @@ class EdgeValues:
 
     `values[source, target, weight]` names one of several edges between two vertices by its weight.
     An edge of an undirected graph has both directions.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> trades = {"source": [1, 1], "target": [2, 2], "weight": [0.5, 1.5], "year": [2020, 2021]}
+    >>> with bf.Graph.from_arrow(pa.table(trades), edge_columns="year") as graph:
+    ...     years = graph.edge_values("year")
+    >>> years[1, 2, 0.5], years.all(1, 2), years.all(2, 1), len(years)
+    (2020, [2020, 2021], [], 2)
     """
 
     def __init__(self, graph: _native.Graph, column: str) -> None:

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
 
 class VertexValues(Mapping[int | str, Any]):
-    """The values of a column by vertex id; None for nulls."""
+    """The values of a column by vertex id; None for nulls.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> people = pa.table({"vertex": [1, 2], "name": ["ann", None]})
+    >>> edges = pa.table({"source": [1], "target": [2]})
+    >>> with bf.Graph.from_arrow(edges, vertex_columns=people) as graph:
+    ...     names = graph.vertex_values("name")
+    >>> names[1], dict(names), names.get(9, "nobody")
+    ('ann', {1: 'ann', 2: None}, 'nobody')
+    """
 
     def __init__(self, graph: _native.Graph, column: str) -> None:
         """Write a column and its ids to the file.
