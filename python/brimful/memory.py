@@ -133,7 +133,9 @@ def require_runs(
     limit = resources.budget_bytes()
     least = max(
         _native.plan(
-            *(graph, None, wanted),
+            graph,
+            None,
+            wanted,
             machine=None,
             **resources.limits(),
             reserve_bytes=reserve_bytes,

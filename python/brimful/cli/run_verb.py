@@ -450,7 +450,11 @@ def _forecast(
 
     try:
         foreseen = forecast(
-            *(graph, None, request, given, SLOW_MACHINE),
+            graph,
+            None,
+            request,
+            given,
+            SLOW_MACHINE,
             reserve_bytes=reserve_bytes,
             checkpoints=checkpoints,
         )

@@ -209,8 +209,10 @@ class Observer:
         self.began = self._begin
         together = crew.can_share_memory()
         self.share = {
-            **{"count": len(crew.actors), "index": None},
-            **{"together": together, "connection": self},
+            "count": len(crew.actors),
+            "index": None,
+            "together": together,
+            "connection": self,
         }
 
     def all_gather(self, facts: memoryview, signals: memoryview) -> Answers:
@@ -231,7 +233,11 @@ class Observer:
             graph = place_of(self._graph.path), self._graph.fingerprint
             self._runs = [
                 actor.run.remote(
-                    *(self._work, graph, index, actors, *self._options),
+                    self._work,
+                    graph,
+                    index,
+                    actors,
+                    *self._options,
                     together=self.share["together"],
                 )
                 for index, actor in enumerate(actors)

@@ -141,8 +141,10 @@ class Worker:
         """
         connection = Connection(index, peers, self._board)
         share = {
-            **{"count": len(peers), "index": index},
-            **{"together": together, "connection": connection},
+            "count": len(peers),
+            "index": index,
+            "together": together,
+            "connection": connection,
         }
         begin = time.perf_counter()
         try:

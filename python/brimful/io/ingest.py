@@ -88,7 +88,14 @@ def import_paths(
     if format_name in TABLE_FORMATS:
         with _decoding(paths, cluster, options, resources) as decoding:
             return _import_tables(
-                *(list(paths), format_name, out, options, resources, origin, replace, decoding)
+                list(paths),
+                format_name,
+                out,
+                options,
+                resources,
+                origin=origin,
+                replace=replace,
+                decoding=decoding,
             )
     columns = columns_of(options)
     if columns != columns_of(import_options()) and format_name not in COLUMN_FORMATS:
@@ -281,6 +288,7 @@ def _import_tables(
     out: str,
     options: ImportOptions,
     resources: Resources,
+    *,
     origin: str | None,
     replace: bool,
     decoding: Decoding | None,

@@ -202,7 +202,13 @@ def body_of(typed: ComputeTypes, numbers: Numbers) -> Body:
     words = kind.itemsize // 8
     helpers = _vertex_functions(typed) + _message_functions(typed, numbers, signal_words)
     return Body(
-        *(begin, later, contribute, helpers, names, words, words > 1),
+        begin=begin,
+        later=later,
+        contribute=contribute,
+        helpers=helpers,
+        names=names,
+        words=words,
+        has_padding=words > 1,
         all_act=False,
         signal_words=signal_words,
     )

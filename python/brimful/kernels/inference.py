@@ -134,9 +134,9 @@ class Methods(Typed):
         parameters: dict[str, float | int],
         record_of_states: Record | None,
         slots: tuple[Slot, ...],
+        *,
         along: str,
         combiner: str,
-        *,
         has_degrees: bool,
     ) -> None:
         """Take the parts of a program; `has_degrees`: its methods know degrees."""

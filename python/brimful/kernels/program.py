@@ -321,8 +321,16 @@ def _compiled(program: Program | Pregel, parts: Parts) -> tuple[Numbers, Any, in
     of_messages = None if message is None else message.fields
     place = kept(
         parts.methods.values(),
-        *(parts.combiner, parts.along, parts.is_weighted, _threshold(program), parts.types),
-        *(fields, of_messages, parts.slots, steps, parts.change),
+        parts.combiner,
+        parts.along,
+        parts.is_weighted,
+        _threshold(program),
+        parts.types,
+        fields,
+        of_messages,
+        parts.slots,
+        steps,
+        parts.change,
     )
     if found := _found(place):
         return found
@@ -395,7 +403,12 @@ def _newly_compiled(
     typed: Methods | ComputeTypes
     if parts.computing is None:
         typed = Methods(
-            *(parts.methods, parts.parameters, parts.record, parts.slots, parts.along, combiner),
+            parts.methods,
+            parts.parameters,
+            parts.record,
+            parts.slots,
+            along=parts.along,
+            combiner=combiner,
             has_degrees=has_degrees,
         )
     else:

@@ -188,4 +188,13 @@ def body_of(methods: Methods, numbers: Numbers, change: Slot | None, *, threshol
     }
     words = 1 if record is None else record.padded().itemsize // 8
     has_padding = record is not None
-    return Body(_BEGIN, collect, "\n".join(calls), helpers, names, words, has_padding, all_act=True)
+    return Body(
+        begin=_BEGIN,
+        later=collect,
+        contribute="\n".join(calls),
+        helpers=helpers,
+        names=names,
+        words=words,
+        has_padding=has_padding,
+        all_act=True,
+    )
