@@ -266,7 +266,7 @@ def test_an_interruption_while_pyarrow_loads_pandas_is_heard(tmp_path: Path) -> 
 _QUERY = """
 import signal, sys, time
 import duckdb
-from brimful.tables.connection import Connection
+from brimful.tables.connection import DuckDbConnection
 from brimful.tables.joining import join_errors
 
 class Interrupted(KeyboardInterrupt):
@@ -278,7 +278,7 @@ def interrupt(number, frame):
 signal.signal(signal.SIGALRM, interrupt)
 rows = "range(20000) a, range(20000) b order by x"
 query = f"select (a.range * 7919 + b.range) % 1000003 as x from {rows}"
-with Connection(duckdb.connect(config={"threads": 2}), ".") as connection:
+with DuckDbConnection(duckdb.connect(config={"threads": 2}), ".") as connection:
     for _ in range(3):
         start = time.monotonic()
         signal.setitimer(signal.ITIMER_REAL, 0.2)
@@ -312,7 +312,7 @@ def test_a_query_of_duckdb_is_interrupted(call: str) -> None:
 
 _EARLY = """
 import signal, time
-from brimful.tables.connection import Connection
+from brimful.tables.connection import DuckDbConnection
 
 class Native:
     interrupts = 0
@@ -328,7 +328,7 @@ class Native:
 
 native = Native()
 try:
-    Connection(native, ".").execute("select 1")
+    DuckDbConnection(native, ".").execute("select 1")
 except KeyboardInterrupt:
     print(native.interrupts)
 """

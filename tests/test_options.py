@@ -24,7 +24,7 @@ from brimful.options.runs import (
     PlanOptions,
     StoreOptions,
 )
-from brimful.options.table import Option, checked, flag, options_of, picked
+from brimful.options.table import Option, checked, flag_of, options_of, picked
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 
@@ -140,7 +140,7 @@ def test_every_option_is_sound_and_in_the_guide(table: type) -> None:
         default = checked(table, {})[name]  # type: ignore[index]
         assert option.checked_value(option.default) == default
         assert option.text.endswith(".") and not option.command_help.endswith("."), name
-        assert f"{flag(name)}" in guide or f"{name}=" in guide, name
+        assert f"{flag_of(name)}" in guide or f"{name}=" in guide, name
 
 
 def test_help_writes_only_options_as_flags() -> None:
@@ -163,7 +163,7 @@ def test_the_verbs_have_the_options_of_their_tables() -> None:
         ("export", [ExportOptions]),
     ):
         flags = set(tree.option_names(verbs[verb]))
-        assert {flag(name) for table in tables for name in options_of(table)} <= flags
+        assert {flag_of(name) for table in tables for name in options_of(table)} <= flags
 
 
 def test_what_identifies_an_import_is_all_of_its_options() -> None:

@@ -20,7 +20,7 @@ from brimful.sizes import Budget, parse_budget
 from brimful.tables.connection import LOADED_BYTES, join_memory
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.tables.result_files import READ_BYTES
-from brimful.tables.result_rows import known_bytes
+from brimful.tables.result_rows import known_result_bytes
 from brimful.tables.sides import Matched, Side, matched
 from brimful.wording import literal
 
@@ -138,7 +138,7 @@ def compared(
     if resources.budget_bytes() < resources.taken_bytes(ARROW_RESERVE_BYTES):
         # Whether rows are merged or joined is known once both are open.
         paths = [os.fspath(one) for one in (first, second) if isinstance(one, (str, os.PathLike))]
-        taken += sum(known_bytes(path) for path in paths)
+        taken += sum(known_result_bytes(path) for path in paths)
         raise too_small(resources, taken, "to compare results")
     resources.shrink_arrow_pools()
     load_pandas()

@@ -265,7 +265,7 @@ class Records(Result):
         return self._record.shown(self.native.values(vertex_id(vertex)))
 
     def _columns(self) -> Any:
-        return Columns(self.native, self._record)
+        return StateColumns(self.native, self._record)
 
     def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
 
@@ -278,7 +278,7 @@ class Records(Result):
             )
 
 
-class Columns:
+class StateColumns:
     """The columns of a native result, in the types of the fields of states."""
 
     def __init__(self, native: _native.Result, record: record.Record) -> None:

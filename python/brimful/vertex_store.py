@@ -26,8 +26,7 @@ from brimful.reporting import shows_progress
 from brimful.running import Start, Storage, interpreted
 from brimful.serializing import checked_dumps
 from brimful.states import States
-from brimful.stores.kept import check_new, check_outside
-from brimful.stores.kept import described as described_store
+from brimful.stores.kept import check_new, check_outside, describe_store
 from brimful.wording import counted
 
 #: Why a program is interpreted.
@@ -210,7 +209,7 @@ class VertexStore(States):
         from brimful.resources import Resources
 
         check_outside(url)
-        stored = described_store(url)
+        stored = describe_store(url)
         if stored is None:
             raise NotFoundError(f"there is no store of vertices at {redacted_word(url)}")
         if stored["is_loading"]:

@@ -16,7 +16,7 @@ from brimful.errors import BudgetError, InputError, UsageError
 from brimful.io.source import open_graph, with_owner
 from brimful.memory import ARROW_ADDRESS_BYTES, address_space
 from brimful.options.imports import import_options
-from brimful.options.table import Option, ResourceOptions, checked, flag, options_of, picked
+from brimful.options.table import Option, ResourceOptions, checked, flag_of, options_of, picked
 from brimful.resources import Resources
 from brimful.sizes import format_bytes
 from brimful.wording import escape_controls
@@ -86,16 +86,16 @@ def add_options(parser: Parser, table: type, *names: str) -> None:
         if option.opposite is not None:
             other, other_help = option.opposite
             group = parser.add_mutually_exclusive_group()
-            group.add_argument(flag(name), action="store_const", const=True, **about)
+            group.add_argument(flag_of(name), action="store_const", const=True, **about)
             about["help"] = other_help
             group.add_argument(f"--{other}", action="store_const", const=False, **about)
         elif option.kind is bool:
-            parser.add_argument(flag(name), action="store_true", **about)
+            parser.add_argument(flag_of(name), action="store_true", **about)
         else:
             about["action"] = "append" if option.repeated else "store"
             metavar, about["type"] = _reader(option)
             about |= {"metavar": option.metavar or metavar, "choices": option.words or None}
-            parser.add_argument(*filter(None, [option.short, flag(name)]), **about)
+            parser.add_argument(*filter(None, [option.short, flag_of(name)]), **about)
 
 
 def _reader(option: Option) -> tuple[str | None, Callable[[str], Any] | None]:

@@ -39,11 +39,17 @@ def act(options: argparse.Namespace) -> None:
     """Read the file once, then print."""
     from brimful.tables.edge_table import shrink_arrow_pools
     from brimful.tables.result_files import READ_BYTES
-    from brimful.tables.result_rows import COPIES, known_bytes, largest, open_table, result_columns
+    from brimful.tables.result_rows import (
+        COPIES,
+        known_result_bytes,
+        largest,
+        open_table,
+        result_columns,
+    )
 
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
-    index_bytes = known_bytes(options.result)
+    index_bytes = known_result_bytes(options.result)
     given.require(READ_BYTES + index_bytes + _LEAST_ROOM_BYTES, "to read a result")
     taken = given.taken_bytes(READ_BYTES)
     shrink_arrow_pools()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from brimful.documents.collection import Documents, Updated
 from brimful.errors import InputError, UsageError
 from brimful.stores.base import Opening
-from brimful.stores.mongodb import Connection, driver
+from brimful.stores.mongodb import MongoConnection, driver
 
 #: Documents in one answer of the server; an answer has at most 16 MB.
 _BATCH = 1000
@@ -25,7 +25,7 @@ class MongoDocuments(Documents):
     def __init__(self, opening: Opening) -> None:
         """Prepare a connection; the first call reaches the server."""
         super().__init__(opening.url)
-        self._connection = Connection(opening)
+        self._connection = MongoConnection(opening)
         self._call, self._collection = self._connection.call, self._connection.collection
         self._pymongo = driver()
         from bson import ObjectId

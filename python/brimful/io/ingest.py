@@ -40,7 +40,7 @@ from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
     chain_tables,
-    open_stream,
+    table_from_stream,
 )
 from brimful.tables.parquet import open_parquet
 from brimful.wording import printable
@@ -276,7 +276,7 @@ def import_arrow(
     Returns and raises as `import_paths`.
     """
     directed = options["undirected"] is False
-    with open_stream(
+    with table_from_stream(
         stream, columns_of(options), name=name, ids=options["ids"], directed=directed
     ) as table:
         return import_table(table, out, options, resources)

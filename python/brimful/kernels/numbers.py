@@ -23,7 +23,7 @@ class Numbers(NamedTuple):
     signal: str
 
 
-class Shown(NamedTuple):
+class ShownFields(NamedTuple):
     """The fields of a vertex that methods see: at first, later, and for `signal_score`."""
 
     first: Any
@@ -31,12 +31,12 @@ class Shown(NamedTuple):
     scored: Any
 
 
-def shown(*, has_ids: bool, has_degrees: bool) -> Shown:
+def shown(*, has_ids: bool, has_degrees: bool) -> ShownFields:
     """Return classes of named tuples, which Numba knows how to read."""
     degree = ("degree",) * has_degrees
     first = ("id",) * has_ids + ("state", "signalled", *degree)
     later = ("state", *degree)
-    return Shown(
+    return ShownFields(
         record("Vertex", first), record("Vertex", later), record("Vertex", (*later, "signalled"))
     )
 

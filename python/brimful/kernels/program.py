@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from brimful.kernels.machine_code import Compiled
 
 
-class Reading(NamedTuple):
+class KernelWords(NamedTuple):
     """How the words of a kernel are read."""
 
     numbers: Numbers
@@ -61,7 +61,7 @@ class Kernel(NamedTuple):
 
     description: dict[str, Any]
     code: Any
-    reading: Reading
+    reading: KernelWords
     #: The names of the numeric attributes that methods read.
     parameters: tuple[str, ...]
 
@@ -261,7 +261,7 @@ def kernel_of(
     }
     sent = None if parts.computing is None else parts.computing.sent
     message = None if sent is None else (message_in_memory(sent), sent)
-    reading = Reading(numbers, parts.combiner, parts.record, parts.slots, message)
+    reading = KernelWords(numbers, parts.combiner, parts.record, parts.slots, message)
     return Kernel(description, code, reading, tuple(parts.parameters))
 
 

@@ -23,7 +23,7 @@ from brimful.pregel.program import Pregel
 from brimful.program import Program
 
 if TYPE_CHECKING:
-    from brimful.kernels.program import Reading
+    from brimful.kernels.program import KernelWords
     from brimful.record import Record
 
 
@@ -84,7 +84,7 @@ class _Vertex(SimpleNamespace):
 
 
 def replayed(
-    program: Program | Pregel, reading: Reading, id: int | str | None, words: tuple[Any, ...]
+    program: Program | Pregel, reading: KernelWords, id: int | str | None, words: tuple[Any, ...]
 ) -> ProgramError:
     """Return the error of a compiled call as that of the method.
 
@@ -133,7 +133,7 @@ def replayed(
 _Calls = Iterator[tuple[str, Callable[[], Any]]]
 
 
-def _calls(program: Program, reading: Reading, received: _Received, vertex: _Vertex) -> _Calls:
+def _calls(program: Program, reading: KernelWords, received: _Received, vertex: _Vertex) -> _Calls:
     """Yield the calls of a vertex, so that none comes after the one that failed."""
     program = copy.copy(program)
     if reading.slots:
@@ -163,7 +163,7 @@ def _calls(program: Program, reading: Reading, received: _Received, vertex: _Ver
 
 
 def _pregel_calls(
-    program: Pregel, reading: Reading, received: _Received, vertex: _Vertex
+    program: Pregel, reading: KernelWords, received: _Received, vertex: _Vertex
 ) -> _Calls:
     """Yield the calls of a vertex of Pregel."""
 
@@ -181,7 +181,7 @@ def _pregel_calls(
     yield "compute", lambda: program.compute(vertex, messages)  # type: ignore[arg-type]
 
 
-def _state(reading: Reading, words: list[int]) -> Any:
+def _state(reading: KernelWords, words: list[int]) -> Any:
     """Return a state as methods see it."""
     if reading.record is not None:
         kind = reading.record.padded()
@@ -192,7 +192,7 @@ def _state(reading: Reading, words: list[int]) -> Any:
     return _number(reading.numbers.state, words[0])
 
 
-def _signal(reading: Reading, words: list[int]) -> Any:
+def _signal(reading: KernelWords, words: list[int]) -> Any:
     """Return a combined signal; None if there was none."""
     if reading.message is not None:
         kind, record = reading.message

@@ -31,7 +31,7 @@ def _options() -> dict[str, tuple[str, str | None, tuple[str, ...]]]:
                 continue
             for name, option in table.options_of(value).items():
                 is_flag = option.kind is bool
-                options[table.flag(name)] = name, "True" if is_flag else None, option.words
+                options[table.flag_of(name)] = name, "True" if is_flag else None, option.words
                 if option.opposite is not None:
                     options["--" + option.opposite[0]] = name, "False", ()
     return options

@@ -79,7 +79,7 @@ class Option:
         Raises:
             UsageError: The value is of another type, or out of range.
         """
-        name = flag(self.name) if BrimfulError.names_flags else self.name
+        name = flag_of(self.name) if BrimfulError.names_flags else self.name
         if self.check is not None:
             return self.check(value, name)
         if value is None and types.NoneType in get_args(self.type):
@@ -105,13 +105,13 @@ class Option:
             return self.help
         text = self.text.removesuffix(".")
         for name in self.names:
-            text = text.replace(f"`{name}`", flag(name))
+            text = text.replace(f"`{name}`", flag_of(name))
         text = re.sub('["`]', "", text)
         text, none, default = text.partition("; None: ")
         return text[0].lower() + text[1:] + (f" (default: {default})" if none else "")
 
 
-def flag(name: str) -> str:
+def flag_of(name: str) -> str:
     """Return the flag of an option: `--max-supersteps`."""
     return "--" + name.replace("_", "-")
 

@@ -14,7 +14,7 @@ from brimful.io.redaction import redacted_word
 from brimful.options.runs import store_url
 
 
-def described(url: str) -> dict[str, Any] | None:
+def describe_store(url: str) -> dict[str, Any] | None:
     """Return the description of a store in a folder; None if there is none.
 
     Raises:
@@ -61,7 +61,7 @@ def check_new(url: str) -> None:
         UsageError: The folder has a store, a graph or other files, or is inside a graph.
     """
     folders = check_outside(url)
-    stored = described(url)
+    stored = describe_store(url)
     if stored is not None and stored["is_loading"]:
         return
     if stored is not None:

@@ -38,7 +38,7 @@ def driver() -> Any:
     return pymongo
 
 
-class Connection:
+class MongoConnection:
     """A client for a collection, with errors in brimful's terms."""
 
     def __init__(self, opening: Opening) -> None:
@@ -131,7 +131,7 @@ class MongoStore(Store):
 
     def __init__(self, opening: Opening) -> None:
         """Connect to the server."""
-        self._connection = Connection(opening)
+        self._connection = MongoConnection(opening)
         self._call, self._collection = self._connection.call, self._connection.collection
         self._pymongo = driver()
         self._prefix = f"p{opening.partition:04d}-"

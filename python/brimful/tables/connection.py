@@ -55,7 +55,7 @@ JOIN_RESERVE_BYTES = JOIN_BYTES + _RETAINED_BYTES
 _ADVICE = re.compile(r" (?:The search space used|Po(?:ssible|tential) [FfSs]|LINE 1:)")
 
 
-class Connection:
+class DuckDbConnection:
     """A connection of DuckDB whose queries signals interrupt.
 
     A handler that raises an exception during a query would leave DuckDB waiting for its own threads
@@ -70,7 +70,7 @@ class Connection:
         #: The bytes of a row of each stream, in the batch with the widest rows that was read.
         self._row_bytes: dict[str, int] = {}
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> DuckDbConnection:
         """Return itself."""
         return self
 
@@ -82,9 +82,9 @@ class Connection:
         """Close the connection."""
         self._native.close()
 
-    def cursor(self) -> Connection:
+    def cursor(self) -> DuckDbConnection:
         """Return another connection to the same tables."""
-        cursor = Connection(self._native.cursor(), self.folder)
+        cursor = DuckDbConnection(self._native.cursor(), self.folder)
         cursor._row_bytes = self._row_bytes
         return cursor
 
@@ -178,7 +178,7 @@ class Connection:
 
 
 @contextlib.contextmanager
-def connected(memory: int, resources: Resources | None) -> Iterator[Connection]:
+def connected(memory: int, resources: Resources | None) -> Iterator[DuckDbConnection]:
     """Yield a connection of DuckDB with a memory limit, which spills to its own folder.
 
     Without `resources` it has one thread, and errors name no budget.
@@ -203,7 +203,8 @@ def connected(memory: int, resources: Resources | None) -> Iterator[Connection]:
             # Insertion order is not needed: the query sorts the outcome.
             "preserve_insertion_order": "false",
         }
-        connection = stack.enter_context(Connection(duckdb.connect(config=settings), folder.path))
+        opened = DuckDbConnection(duckdb.connect(config=settings), folder.path)
+        connection = stack.enter_context(opened)
         # DuckDB would print a progress bar on standard output.
         connection.execute("SET enable_progress_bar = false")
         try:
@@ -225,7 +226,7 @@ def connected(memory: int, resources: Resources | None) -> Iterator[Connection]:
 
 @contextlib.contextmanager
 def rows_of(
-    connection: Connection, query: str, name: str, batch_rows: int
+    connection: DuckDbConnection, query: str, name: str, batch_rows: int
 ) -> Iterator[pyarrow.RecordBatchReader]:
     """Yield a reader of the rows of a query on a connection, about the table `name`.
 

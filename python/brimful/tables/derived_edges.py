@@ -14,7 +14,7 @@ from brimful.errors import BrimfulError, InputError, UsageError
 from brimful.reporting import warn
 from brimful.resources import Resources
 from brimful.tables.columns import EDGES, place_hint
-from brimful.tables.connection import Connection, connected, join_errors, rows_of
+from brimful.tables.connection import DuckDbConnection, connected, join_errors, rows_of
 from brimful.tables.derived_vertices import Vertices, are_ids_of, id_batches
 from brimful.tables.edge_columns import edge_rows, write_sorted
 from brimful.tables.expressions import Condition
@@ -175,7 +175,7 @@ def _label_of(schema: pyarrow.Schema, kind: pyarrow.DataType) -> str:
     return str(label.name)
 
 
-def _load_labels(connection: Connection, label: str) -> int:
+def _load_labels(connection: DuckDbConnection, label: str) -> int:
     """Make the table `labels` of a column of labels; return the number of its rows.
 
     Raises:

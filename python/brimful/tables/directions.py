@@ -63,7 +63,7 @@ def read_directions(
     undirected = decided(name, column, values)
     if undirected is None:
         return None, batches
-    return undirected, checked(name, column, undirected, batches)
+    return undirected, of_one_kind(name, column, undirected, batches)
 
 
 def decided(name: str, column: str, values: list[Any]) -> bool | None:
@@ -84,7 +84,7 @@ def decided(name: str, column: str, values: list[Any]) -> bool | None:
     return _UNDIRECTED.lower() in words
 
 
-def checked(name: str, column: str, undirected: bool, batches: Iterator[Any]) -> Iterator[Any]:
+def of_one_kind(name: str, column: str, undirected: bool, batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the batches; all rows must be of one kind.
 
     Raises:

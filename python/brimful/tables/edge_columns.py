@@ -29,11 +29,11 @@ from brimful.tables.columns import (
     footer_bytes,
     schema_of,
 )
-from brimful.tables.connection import Connection, connected, join_errors, join_memory, rows_of
+from brimful.tables.connection import DuckDbConnection, connected, join_errors, join_memory, rows_of
 from brimful.tables.convert_out import edge_stream
 from brimful.tables.graph_xml import GraphXml
 from brimful.tables.joining import kept_types
-from brimful.tables.result_files import ParquetResult, beyond_usual
+from brimful.tables.result_files import ParquetRows, beyond_usual
 from brimful.tables.text_rows import TextRows, refuse_twice, sql_name, sql_path
 from brimful.wording import counted, did_you_mean, shortened
 
@@ -218,7 +218,7 @@ def add_edge_columns(
         new.publish(footer_bytes(new.path))
 
 
-def _check_edges(connection: Connection, graph: _native.Graph, name: str, path: str) -> None:
+def _check_edges(connection: DuckDbConnection, graph: _native.Graph, name: str, path: str) -> None:
     """Refuse a table of columns whose edges are not those of the graph, by a sum of hashes.
 
     Raises:
@@ -244,7 +244,7 @@ def _check_edges(connection: Connection, graph: _native.Graph, name: str, path: 
 
 
 def write_sorted(
-    connection: Connection,
+    connection: DuckDbConnection,
     query: str,
     graph: _native.Graph,
     names: Sequence[str],
@@ -286,7 +286,7 @@ def staged_edges(path: str, graph: _native.Graph) -> pyarrow.RecordBatchReader:
 
 
 def _view(
-    connection: Connection,
+    connection: DuckDbConnection,
     inputs: Any,
     columns: Mapping[str, Any],
     names: Sequence[str],
@@ -351,7 +351,7 @@ def _refuse_other_type(
     for path, field in itertools.product(paths[1:], types):
         before = 0
         batches = (
-            ParquetResult(path).batches([field.name])
+            ParquetRows(path).batches([field.name])
             if is_parquet
             else ipc_rows([path], [field.name])
         )
@@ -376,7 +376,7 @@ def _largest_bytes(inputs: Any, columns: Sequence[str], options: Mapping[str, An
     if kind not in ("parquet", "arrow"):
         return 0
     sizes = (
-        batch_bytes(path) if kind == "arrow" else ParquetResult(path).largest_bytes(columns)
+        batch_bytes(path) if kind == "arrow" else ParquetRows(path).largest_bytes(columns)
         for path in inputs
     )
     return beyond_usual(max(sizes))
@@ -389,7 +389,7 @@ def _parquet_rows(paths: Sequence[str], schema: pyarrow.Schema) -> pyarrow.Recor
     rows = (
         batch.select(schema.names).cast(schema)
         for path in paths
-        for batch in ParquetResult(path).batches(schema.names)
+        for batch in ParquetRows(path).batches(schema.names)
     )
     return pa.RecordBatchReader.from_batches(schema, rows)
 

@@ -199,7 +199,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
     return chained
 
 
-def open_stream(
+def table_from_stream(
     stream: object,
     wanted: EdgeColumns,
     *,
@@ -254,16 +254,16 @@ def table_of(
     """Return an edge table of batches, whose schema has the columns of the edges.
 
     Raises:
-        InputError: As `column_ids`.
+        InputError: As `id_kind`.
     """
     ends = columns.source, columns.target, columns.weight
     table = EdgeTable(name, *ends, None, reserve_bytes, columns.ignored)
-    table.ids = column_ids(name, schema, ids)
+    table.ids = id_kind(name, schema, ids)
     table.reader = guarded(table, schema, batches)
     return table
 
 
-def column_ids(name: str, schema: Any, ids: str) -> str:
+def id_kind(name: str, schema: Any, ids: str) -> str:
     """Return `int` or `string`: from `ids`, by default from the types of the first two columns.
 
     Raises:

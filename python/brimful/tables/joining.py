@@ -22,7 +22,7 @@ from brimful.tables.arrow import ipc_rows
 from brimful.tables.arrow_messages import batch_bytes
 from brimful.tables.connection import (
     MIN_JOIN_BYTES,
-    Connection,
+    DuckDbConnection,
     connected,
     join_errors,
     join_memory,
@@ -247,7 +247,7 @@ class Join:
         return [row for (row,) in rows]
 
     @contextlib.contextmanager
-    def _connected(self, memory: int, resources: Resources | None) -> Iterator[Connection]:
+    def _connected(self, memory: int, resources: Resources | None) -> Iterator[DuckDbConnection]:
         """Yield a connection with a memory limit and the table as the view `added`."""
         with connected(memory, resources) as connection:
             with self._errors():
@@ -267,7 +267,7 @@ class Join:
         is_file = isinstance(self._table, (str, os.PathLike))
         return is_file and self.name.lower().endswith(".arrow")
 
-    def _view(self, connection: Connection) -> None:
+    def _view(self, connection: DuckDbConnection) -> None:
         """Make the view `added` of a file."""
         suffix = os.path.splitext(self.name.lower())[1]
         if suffix in (".graphml", ".gexf"):
@@ -296,7 +296,7 @@ class Join:
         text_rows.check(self._columns)
         connection.execute(f"CREATE VIEW added AS FROM {text_rows.function}")
 
-    def _check(self, connection: Connection, own: Sequence[str], texts: bool) -> None:
+    def _check(self, connection: DuckDbConnection, own: Sequence[str], texts: bool) -> None:
         with self._errors():
             described = connection.execute("DESCRIBE added").fetchall()
         kinds = {str(name): str(kind) for name, kind, *_ in described}

@@ -17,8 +17,8 @@ from brimful.tables.csv_file import CsvFile
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
-    open_stream,
     pick_columns,
+    table_from_stream,
     table_of,
 )
 from brimful.tables.parquet import open_parquet
@@ -64,7 +64,7 @@ def _open_columns(pairs: Any, format_name: str | None, id_type: str) -> EdgeTabl
     ids = "string" if id_type == "string" else "int"
     wanted = columns_of(import_options())
     if format_name is None:
-        return open_stream(pairs, wanted, name="the pairs", ids=ids)
+        return table_from_stream(pairs, wanted, name="the pairs", ids=ids)
     path = os.fspath(pairs)
     if format_name == "parquet":
         return open_parquet(path, wanted, ids=ids)

@@ -15,7 +15,7 @@ from brimful.errors import InputError, UsageError
 from brimful.io.reader_errors import reader_errors
 from brimful.io.remote import is_remote, open_file
 from brimful.options.imports import EdgeColumns
-from brimful.tables.directions import LOOKED_AT_ROWS, checked, decided, direction_column
+from brimful.tables.directions import LOOKED_AT_ROWS, decided, direction_column, of_one_kind
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
@@ -97,7 +97,7 @@ def open_parquet(
             has_strings = any(pa.types.is_string(item.type) for item in target_schema)
             batches = _batches(file, raw, chosen, needs, has_strings=has_strings)
             if direction is not None and undirected is not None:
-                batches = checked(path, direction, undirected, batches)
+                batches = of_one_kind(path, direction, undirected, batches)
         table = table_of(
             path,
             columns,

@@ -117,7 +117,7 @@ def _sortable(kind: pyarrow.DataType) -> pyarrow.DataType:
     return pa.float32() if pa.types.is_float16(kind) else plain_type(kind)
 
 
-class ParquetResult:
+class ParquetRows:
     """A Parquet file, read page by page."""
 
     def __init__(self, path: str) -> None:

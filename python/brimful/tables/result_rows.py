@@ -21,7 +21,7 @@ from brimful.tables.csv_file import CsvFile
 from brimful.tables.parquet_pages import known_page_bytes
 from brimful.tables.result_files import (
     ArrowResult,
-    ParquetResult,
+    ParquetRows,
     ResultTable,
     beyond_usual,
 )
@@ -95,13 +95,13 @@ def open_table(path: str) -> ResultTable:
         types = _csv_types(ResultTable(path, files, lambda file: CsvFile(file, {})))
         table = ResultTable(path, files, lambda file: CsvFile(file, types))
     else:
-        table = ResultTable(path, files, ArrowResult if kind == "arrow" else ParquetResult)
+        table = ResultTable(path, files, ArrowResult if kind == "arrow" else ParquetRows)
     if roles(table.schema.names) is None:
         raise _no_result(path, table.schema.names)
     return table
 
 
-def known_bytes(path: str) -> int:
+def known_result_bytes(path: str) -> int:
     """Return `ResultTable.reserve_bytes` of the columns of a result; pyarrow need not be loaded.
 
     A long footer of Parquet is not read, and its pages are not counted.

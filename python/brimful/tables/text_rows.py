@@ -20,7 +20,7 @@ from brimful.tables.text_faults import lines_of, refuse_first_fault
 from brimful.wording import counted, shortened
 
 if TYPE_CHECKING:
-    from brimful.tables.connection import Connection
+    from brimful.tables.connection import DuckDbConnection
 
 #: Options of DuckDB. All rows decide the types of columns, and a date is written YYYY-MM-DD:
 #: 01/02/2020 stays a string. The usual buffers, of 32 MB, leave no room for a join of the least
@@ -54,7 +54,7 @@ class TextRows:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: DuckDbConnection,
         paths: Sequence[str],
         delimiter: str | None = None,
         texts: Sequence[str] = (),
