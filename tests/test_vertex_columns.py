@@ -7,6 +7,8 @@ import json
 import logging
 import pickle
 import re
+import tempfile
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from brimful import _native
+from brimful.tables.spilled import spilled
 from command import BUDGET, CORRUPT, INPUT, USAGE, refuse, succeed
 
 EDGES = pa.table({"source": [5, 9, 5], "target": [9, 7, 2]})
@@ -448,6 +451,20 @@ def test_values_stay_on_disk() -> None:
     for vertex in (0, 65_535, 65_536, 131_072, count - 1):
         assert texts[vertex] == again[vertex] == f"{'x' * 50}{vertex}"
     assert -1 not in texts and count not in texts
+
+
+def test_a_kill_leaves_no_file_of_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file had a name until the end of the call."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    batch = pa.record_batch({"n": [1, 2]})
+    found: list[list[Path]] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield batch
+        found.append(list(tmp_path.iterdir()))
+
+    rows = spilled(batch.schema, batches())
+    assert found == [[]] and rows.get_batch(0) == batch
 
 
 def test_programs_see_columns(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import mmap
 import tempfile
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,10 @@ def spilled(schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> A
     import pyarrow as pa
 
     folder = tempfile.gettempdir()
-    with writing_to(folder), tempfile.NamedTemporaryFile(prefix=".brimful-", dir=folder) as new:
+    with writing_to(folder), tempfile.TemporaryFile(dir=folder) as new:
         with pa.ipc.new_file(new, schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
         new.flush()
-        return pa.ipc.open_file(pa.memory_map(os.fsdecode(new.name)))
+        mapped = mmap.mmap(new.fileno(), 0, access=mmap.ACCESS_READ)
+    return pa.ipc.open_file(pa.py_buffer(mapped))
