@@ -353,6 +353,35 @@ def test_strings_become_fields_as_they_are(place: Any) -> None:
     assert [one["part"] for one in place.documents()] == [one["uid"] for one in place.documents()]
 
 
+def test_an_id_is_found_as_an_integer_and_as_text(place: Any) -> None:
+    """`--ids` imports both, and the other form was without a document."""
+    place.insert([{"uid": "5", "n": 5}, {"uid": "7", "n": 7}, {"uid": "x", "n": 8}])
+    place.index("uid", "STRING")
+    place.index("n", "LONG")
+    for ids, field in (([5, 7], "uid"), (["5", "7"], "n")):
+        with bf.Graph.from_arrow(pa.table({"source": ids, "target": ids})) as graph:
+            degrees = bf.degrees(graph)
+            degrees.write(f"{place.url}?field=of_{field}&id={field}")
+        documents = degrees.stats["documents"]
+        assert (documents["updated"], documents["vertices_without_document"]) == (2, 0)
+    found = {one["uid"]: (one.get("of_uid"), one.get("of_n")) for one in place.documents()}
+    assert found == {"5": (1, 1), "7": (1, 1), "x": (None, None)}
+
+
+def test_equal_values_of_other_types_are_no_ids(mongo: servers.Server) -> None:
+    """They were a KeyError."""
+    from bson.decimal128 import Decimal128
+
+    place = Mongo(mongo, "decimals")
+    place.insert([{"uid": Decimal128("5")}, {"uid": 7.0}])
+    place.index("uid", "LONG")
+    with bf.Graph.from_arrow(pa.table({"source": [5], "target": [7]})) as graph:
+        degrees = bf.degrees(graph)
+        degrees.write(place.url + "?field=degree&id=uid")
+    assert degrees.stats["documents"]["first_missing"] == 5
+    assert [one.get("degree") for one in place.documents()] == [None, 0]
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

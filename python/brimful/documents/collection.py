@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 from brimful.errors import InputError
 from brimful.io.redaction import redacted_word
+from brimful.options.checks import whole_number
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,14 @@ class Documents(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Close the connection."""
+
+    def id_forms(self, id: Any) -> list[Any]:
+        """Return the values of a field that imports read as this id."""
+        if isinstance(id, int):
+            return [id, str(id)]
+        number = whole_number(id)
+        is_one = number is not None and str(number) == id and -(2**63) <= number < 2**63
+        return [id, number] if is_one else [id]
 
     def several_ids(self, id_field: str) -> InputError:
         """Return the error about a document whose `id_field` is an array."""

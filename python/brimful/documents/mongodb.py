@@ -90,7 +90,7 @@ class MongoDocuments(Documents):
         self, id_field: str, ids: Sequence[Any], field: str, values: Sequence[Any]
     ) -> Updated:
         """Set a field by ids; see `Documents.update`."""
-        at = {form: index for index, id in enumerate(ids) for form in self._forms(id)}
+        at = {form: index for index, id in enumerate(ids) for form in self.id_forms(id)}
         path = id_field.split(".")
         existing = self._call(
             lambda: [
@@ -100,6 +100,9 @@ class MongoDocuments(Documents):
         )
         if any(isinstance(value, (list, Mapping)) for value in existing):
             raise self.several_ids(id_field)
+        # The server also finds equal values of types that are no ids, such as decimals.
+        existing = [one for one in existing if isinstance(one, (int, float, *self.texts))]
+        existing = [one for one in existing if one in at]
         writes = [
             self._pymongo.UpdateMany({id_field: value}, {"$set": {field: values[at[value]]}})
             for value in set(existing)
@@ -109,11 +112,10 @@ class MongoDocuments(Documents):
         reached = {at[value] for value in existing}
         return Updated(len(existing), [id for index, id in enumerate(ids) if index not in reached])
 
-    def _forms(self, id: Any) -> list[Any]:
+    def id_forms(self, id: Any) -> list[Any]:
         """Return the values of a field that imports read as this id."""
-        if isinstance(id, str) and len(id) == 24 and self._object_id.is_valid(id):
-            return [id, self._object_id(id)]
-        return [id]
+        is_object_id = isinstance(id, str) and len(id) == 24 and self._object_id.is_valid(id)
+        return [id, self._object_id(id)] if is_object_id else super().id_forms(id)
 
     def close(self) -> None:
         """Close the client."""

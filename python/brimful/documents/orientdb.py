@@ -114,21 +114,33 @@ class OrientDocuments(Documents):
     ) -> Updated:
         """Set a field by ids; see `Documents.update`."""
         name = _quoted(id_field)
-        rows = self._server.query(
-            f"SELECT @rid AS r, {name} AS k FROM {self._server.name} WHERE {name} IN :ids",
-            ids=list(ids),
-        )
-        if any(isinstance(row["k"], list) for row in rows):
-            raise self.several_ids(id_field)
-        at = {id: index for index, id in enumerate(ids)}
+        at = {form: index for index, id in enumerate(ids) for form in self.id_forms(id)}
+        found: dict[str, int] = {}
+        # The server compares no texts with integers.
+        for kind in (int, str):
+            forms = [form for form in at if isinstance(form, kind)]
+            if not forms:
+                continue
+            rows = self._server.query(
+                f"SELECT @rid AS r, {name} AS k FROM {self._server.name} WHERE {name} IN :ids",
+                ids=forms,
+            )
+            if any(isinstance(row["k"], list) for row in rows):
+                raise self.several_ids(id_field)
+            # An index converts texts and integers, and may ignore the case of letters.
+            found |= {
+                _record(row["r"]): at[row["k"]]
+                for row in rows
+                if isinstance(row["k"], (int, float, str)) and row["k"] in at
+            }
         statements = [
-            f"UPDATE {_record(row['r'])} MERGE {json.dumps({field: values[at[row['k']]]})}"
-            for row in rows
+            f"UPDATE {record} MERGE {json.dumps({field: values[index]})}"
+            for record, index in found.items()
         ]
         if statements:
             self._server.execute(statements)
-        reached = {at[row["k"]] for row in rows}
-        return Updated(len(rows), [id for index, id in enumerate(ids) if index not in reached])
+        reached = set(found.values())
+        return Updated(len(found), [id for index, id in enumerate(ids) if index not in reached])
 
     def close(self) -> None:
         """Close the connection."""
