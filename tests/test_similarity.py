@@ -230,6 +230,18 @@ def test_what_is_refused(tmp_path: Path) -> None:
         bf.similarity(graph, measure="cosine")  # type: ignore[arg-type]
 
 
+def test_rows_that_cannot_be_read_are_shown_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    with graph_of([(0, 1), (1, 2)]) as graph:
+        rows = bf.similarity(graph)
+
+    def fails(native: object) -> None:
+        raise bf.StoreIoError("the file is gone")
+
+    monkeypatch.setattr("brimful.rows.stream_batches", fails)
+    assert repr(rows) == "<brimful.Rows: the file is gone>"
+    assert "the file is gone" in rows._repr_html_()
+
+
 def test_rows_are_read_in_every_form(tmp_path: Path) -> None:
     with graph_of([(0, 1), (1, 2), (2, 3), (3, 4)]) as graph:
         rows = bf.similarity(graph, k=2)

@@ -7,33 +7,24 @@ whole unless the caller keeps them.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import (
-    ItemsView,
-    Iterator,
-    KeysView,
-    Sequence,
-    ValuesView,
-)
-from itertools import chain, islice
+from abc import abstractmethod
+from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
+from itertools import chain
 from typing import Any, Generic, Never, TypeVar, cast
 
-from brimful.errors import BrimfulError, NotFoundError, UsageError
+from brimful.errors import NotFoundError, UsageError
 from brimful.ids import VertexId
-from brimful.optional import require
 from brimful.options.described import described
-from brimful.packages import numpy, pandas, polars, pyarrow
+from brimful.packages import numpy
 from brimful.shown import Shown
-from brimful.wording import SHOWN_HTML_ROWS, SHOWN_ROWS, counted, escape_controls, html_text
+from brimful.streamed import StreamedItems, StreamedValues
+from brimful.tabular import Tabular
 
 V = TypeVar("V")
 D = TypeVar("D")
 
-#: Longer values are shortened when rows are shown.
-_SHOWN_CHARACTERS = 60
 
-
-class PerVertex(Shown, ABC, Generic[V]):
+class PerVertex(Shown, Tabular, Generic[V]):
     """A value for every vertex: a mapping from vertices to values that cannot be changed.
 
     Iteration yields the vertices in ascending order; `in`, `get`, `keys`, `values`, `items` and
@@ -83,47 +74,6 @@ class PerVertex(Shown, ABC, Generic[V]):
     @abstractmethod
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write both columns to a file."""
-
-    @abstractmethod
-    def to_arrow(self) -> pyarrow.Table:
-        """Return a `pyarrow.Table` of both columns, a copy in memory."""
-
-    @described({}, "corrupt", "io")
-    def to_pandas(self) -> pandas.DataFrame:
-        """Return both columns as a `pandas.DataFrame`, a copy.
-
-        Returns:
-            The columns `vertex` and the name in `column`.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-
-        >>> import brimful as bf, pyarrow as pa
-        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
-        ...     bf.degrees(graph).to_pandas()["degree"].tolist()
-        [1, 0]
-        """
-        require("pandas", "to_pandas")
-        frame: pandas.DataFrame = self.to_arrow().to_pandas()
-        return frame
-
-    @described({}, "corrupt", "io")
-    def to_polars(self) -> polars.DataFrame:
-        """Return both columns as a `polars.DataFrame`, a copy.
-
-        Returns:
-            The columns `vertex` and the name in `column`.
-
-        Raises:
-            MissingPackageError: Polars is not installed.
-
-        >>> import brimful as bf, pyarrow as pa
-        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
-        ...     bf.degrees(graph).to_polars().rows()
-        [(0, 1), (1, 0)]
-        """
-        frame: polars.DataFrame = require("polars", "to_polars").DataFrame(self.to_arrow())
-        return frame
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
         """Return the rows as objects[n_vertices, 2]; `to_arrow` takes a tenth of the memory."""
@@ -200,7 +150,7 @@ class PerVertex(Shown, ABC, Generic[V]):
         ...     list(bf.degrees(graph).values())
         [0, 1]
         """
-        return _Values(cast(Any, self))
+        return StreamedValues(cast(Any, self))
 
     @described({}, "corrupt", "io")
     def items(self) -> ItemsView[Any, V]:
@@ -214,7 +164,7 @@ class PerVertex(Shown, ABC, Generic[V]):
         ...     list(bf.degrees(graph).items())
         [(1, 0), (3, 1)]
         """
-        return _Items(cast(Any, self))
+        return StreamedItems(cast(Any, self))
 
     def __copy__(self) -> PerVertex[V]:
         """Return the object itself, which cannot be changed."""
@@ -236,74 +186,9 @@ class PerVertex(Shown, ABC, Generic[V]):
             "pickle their to_arrow(), or write() them to a file"
         )
 
-    @abstractmethod
-    def _headline(self) -> str:
-        """Return the first line of `repr`."""
+    def _shown_columns(self) -> tuple[str, str]:
+        return "vertex", self.column
 
-    def __repr__(self) -> str:
-        """Return the shape and the first rows, or why they cannot be read: debuggers call it."""
-        try:
-            return self._shown_rows()
-        except BrimfulError as error:
-            return f"<brimful.{type(self).__name__}: {error}>"
-
-    def _shown_rows(self) -> str:
-        rows = [("vertex", self.column)]
-        rows += [(_cell(vertex), _cell(value)) for vertex, value in self._first(SHOWN_ROWS)]
-        width = max(len(vertex) for vertex, _ in rows)
-        lines = [f"  {vertex:>{width}}  {value}" for vertex, value in rows]
-        more = ["  ..."] if len(self) > SHOWN_ROWS else []
-        return "\n".join([f"<{self._headline()}>", *lines, *more])
-
-    def _repr_html_(self) -> str:
-        """Return the shape and the first rows as an HTML table, for notebooks.
-
-        A small figure of the distribution is below, if there are few rows and matplotlib.
-        """
-        try:
-            return self._html_rows()
-        except BrimfulError:
-            return f"<p>{html_text(repr(self))}</p>"
-
-    def _html_rows(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html_text(_cell(vertex))}</td><td>{html_text(_cell(value))}</td></tr>"
-            for vertex, value in self._first(SHOWN_HTML_ROWS)
-        )
-        more = f"<p>{counted(len(self), 'row')}</p>" if len(self) > SHOWN_HTML_ROWS else ""
-        return (
-            f"<p>{html_text(self._headline())}</p><table><thead><tr><th>vertex</th>"
-            f"<th>{html_text(self.column)}</th></tr></thead><tbody>{rows}</tbody></table>{more}"
-            + self._small_figure()
-        )
-
-    def _first(self, count: int) -> Iterator[tuple[Any, V]]:
-        return islice(iter(self.items()), count)
-
-
-class _Items(ItemsView[Any, V]):
-    """Pairs read in batches; the view of the standard library would look up each vertex."""
-
-    _mapping: Any
-
-    def __iter__(self) -> Iterator[tuple[Any, V]]:
-        for vertices, values in self._mapping._batches():
+    def _stream(self) -> Iterator[tuple[Any, V]]:
+        for vertices, values in self._batches():
             yield from zip(vertices, values, strict=True)
-
-
-class _Values(ValuesView[V]):
-    """Values read in batches."""
-
-    _mapping: Any
-
-    def __iter__(self) -> Iterator[V]:
-        return chain.from_iterable(values for _, values in self._mapping._batches())
-
-    def __contains__(self, value: object) -> bool:
-        return any(other is value or other == value for other in self)
-
-
-def _cell(value: object) -> str:
-    """Return the text of an id or a value in a row that is shown."""
-    text = escape_controls(value) if isinstance(value, str) else repr(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Never
 
 from brimful.documents import is_database
@@ -13,26 +12,18 @@ from brimful.errors import InputError, NotFoundError, UsageError
 from brimful.ids import column_ids, row_ids
 from brimful.io.output import stream_batches, stream_table, write_result
 from brimful.memory import require_runs
-from brimful.optional import require
 from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
-from brimful.packages import _native, numpy, pandas, polars, pyarrow
-from brimful.wording import (
-    SHOWN_HTML_ROWS,
-    SHOWN_ROWS,
-    counted,
-    escape_controls,
-    html_text,
-    shortened,
-    unknown,
-)
+from brimful.packages import _native, numpy, pyarrow
+from brimful.tabular import Tabular
+from brimful.wording import counted, shortened, unknown
 
 if TYPE_CHECKING:
     from brimful.resources import Resources
     from brimful.tables.edge_table import EdgeTable
 
 
-class Rows:
+class Rows(Tabular):
     """The rows that an algorithm returned, where a vertex may be in any number of rows.
 
     Iteration yields tuples, in batches of 65,536 rows, so a loop takes a few MB, whatever the size.
@@ -129,45 +120,6 @@ class Rows:
         array: numpy.ndarray[Any, Any] = values.to_numpy(zero_copy_only=False)
         return array
 
-    @described({}, "corrupt", "io")
-    def to_pandas(self) -> pandas.DataFrame:
-        """Return the columns as a `pandas.DataFrame`, a copy.
-
-        Returns:
-            The columns of `columns`.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-
-        >>> import brimful as bf, pyarrow as pa
-        >>> table = pa.table({"source": [0, 1], "target": [1, 2]})
-        >>> with bf.Graph.from_arrow(table) as graph:
-        ...     bf.similarity(graph).to_pandas()["score"].tolist()
-        [1.0, 1.0]
-        """
-        require("pandas", "to_pandas")
-        frame: pandas.DataFrame = self.to_arrow().to_pandas()
-        return frame
-
-    @described({}, "corrupt", "io")
-    def to_polars(self) -> polars.DataFrame:
-        """Return the columns as a `polars.DataFrame`, a copy.
-
-        Returns:
-            The columns of `columns`.
-
-        Raises:
-            MissingPackageError: Polars is not installed.
-
-        >>> import brimful as bf, pyarrow as pa
-        >>> table = pa.table({"source": [0, 1], "target": [1, 2]})
-        >>> with bf.Graph.from_arrow(table) as graph:
-        ...     bf.similarity(graph).to_polars().rows()
-        [(0, 2, 1.0), (2, 0, 1.0)]
-        """
-        frame: polars.DataFrame = require("polars", "to_polars").DataFrame(self.to_arrow())
-        return frame
-
     @described(EXPORT, "corrupt", "io")
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the columns to a file, streamed, whole or not at all.
@@ -215,24 +167,11 @@ class Rows:
             "to_arrow(), or write() them to a file"
         )
 
-    def __repr__(self) -> str:
-        """Return the shape and the first rows."""
-        rows = [tuple(self.columns), *islice(self, SHOWN_ROWS)]
-        lines = ["  " + "  ".join(escape_controls(str(one)) for one in row) for row in rows]
-        more = ["  ..."] if len(self) > SHOWN_ROWS else []
-        return "\n".join([f"<{self._headline()}>", *lines, *more])
+    def _shown_columns(self) -> list[str]:
+        return self.columns
 
-    def _repr_html_(self) -> str:
-        """Return the shape and the first rows as an HTML table, for notebooks."""
-        head = "".join(f"<th>{html_text(name)}</th>" for name in self.columns)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html_text(str(value))}</td>" for value in row) + "</tr>"
-            for row in islice(self, SHOWN_HTML_ROWS)
-        )
-        return (
-            f"<p>{html_text(self._headline())}</p><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
-        )
+    def _stream(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self)
 
     def _headline(self) -> str:
         stats = self._native.stats

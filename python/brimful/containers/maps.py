@@ -19,6 +19,7 @@ from brimful.containers.collection import CHUNK_BYTES, Collection, folder_of, se
 from brimful.errors import NotFoundError, UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
+from brimful.streamed import StreamedItems, StreamedValues
 from brimful.wording import shortened
 
 
@@ -28,24 +29,6 @@ def _text_or_bytes(value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
     raise UsageError(f"keys and values of a map must be bytes or text, not {type(value).__name__}")
-
-
-class _Items(ItemsView[bytes, bytes]):
-    """The keys of a map with their first values, streamed."""
-
-    _mapping: Map
-
-    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
-        return self._mapping._stream()
-
-
-class _Values(ValuesView[bytes]):
-    """The first values of a map, streamed."""
-
-    _mapping: Map
-
-    def __iter__(self) -> Iterator[bytes]:
-        return (value for _, value in self._mapping._stream())
 
 
 class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
@@ -241,7 +224,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         ...     list(words.items())
         [(b'one', b'1'), (b'two', b'2')]
         """
-        return _Items(self)
+        return StreamedItems(self)
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def values(self) -> ValuesView[bytes]:
@@ -256,7 +239,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         ...     list(words.values())
         [b'1', b'2']
         """
-        return _Values(self)
+        return StreamedValues(self)
 
     def _stream(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield keys with first values.

@@ -16,28 +16,11 @@ from brimful.errors import UsageError
 from brimful.options.checks import whole
 from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget
+from brimful.streamed import StreamedItems, StreamedValues
 from brimful.wording import counted, shortened
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-class _Items(ItemsView[K, V]):
-    """Keys with their values; a spilled value is read and stays where it is."""
-
-    _mapping: SpillingDict[K, V]
-
-    def __iter__(self) -> Iterator[tuple[K, V]]:
-        return self._mapping._stream()
-
-
-class _Values(ValuesView[V]):
-    """Values; a spilled one is read and stays where it is."""
-
-    _mapping: SpillingDict[Any, V]
-
-    def __iter__(self) -> Iterator[V]:
-        return (value for _, value in self._mapping._stream())
 
 
 class SpillingDict(dict[K, V]):
@@ -248,7 +231,7 @@ class SpillingDict(dict[K, V]):
         >>> sorted(cache.items())
         [('a', 0), ('b', 1), ('c', 2)]
         """
-        return _Items(self)
+        return StreamedItems(self)
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def values(self) -> ValuesView[V]:  # type: ignore[override]
@@ -263,7 +246,7 @@ class SpillingDict(dict[K, V]):
         >>> sorted(cache.values())
         [0, 1, 2]
         """
-        return _Values(self)
+        return StreamedValues(self)
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def pop(self, key: K, *default: Any) -> Any:

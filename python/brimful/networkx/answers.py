@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from brimful.errors import NotFoundError
 from brimful.ids import column_ids, id_of_name, text_id
 from brimful.io.output import stream_batches
+from brimful.streamed import StreamedItems, StreamedValues
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -60,56 +61,33 @@ class Values(Mapping[Any, Any]):
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the vertices that have a value."""
-        return (vertex for vertex, _ in self.pairs())
+        return (vertex for vertex, _ in self._stream())
 
     def __len__(self) -> int:
         """Return the number of vertices that have a value; counted once, in a pass."""
         if self._length is None:
             whole = self._read is unchanged
-            self._length = len(self.result) if whole else sum(1 for _ in self.pairs())
+            self._length = len(self.result) if whole else sum(1 for _ in self._stream())
         return self._length
 
     def items(self) -> ItemsView[Any, Any]:
         """Return a view of pairs of vertices and values, read in batches."""
-        return Items(self)
+        return StreamedItems(self)
 
     def values(self) -> ValuesView[Any]:
         """Return a view of the values, read in batches."""
-        return _Values(self)
+        return StreamedValues(self)
 
     def __repr__(self) -> str:
         """Return the first rows."""
         return f"<brimful answer of {self.result!r}>"
 
-    def pairs(self) -> Iterator[tuple[Any, Any]]:
+    def _stream(self) -> Iterator[tuple[Any, Any]]:
         """Yield vertices and values, out of batches."""
         for vertex, stored in self.result.items():
             value = self._read(vertex, stored)
             if value is not None:
                 yield vertex, value
-
-
-class Items(ItemsView[Any, Any]):
-    """The pairs that a mapping reads in batches: the library's view looks every key up."""
-
-    _mapping: Any
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the pairs."""
-        pairs: Iterator[tuple[Any, Any]] = self._mapping.pairs()
-        return pairs
-
-
-class _Values(ValuesView[Any]):
-    """Values out of batches."""
-
-    _mapping: Any
-
-    def __iter__(self) -> Iterator[Any]:
-        return (value for _, value in self._mapping.pairs())
-
-    def __contains__(self, value: object) -> bool:
-        return any(other == value for other in self)
 
 
 class Members(Set[Any]):

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import networkx as nx
 
 from brimful.ids import column_ids
-from brimful.networkx.answers import Items
 from brimful.networkx.operand import Operand
+from brimful.streamed import StreamedItems
 
 if TYPE_CHECKING:
     from brimful.neighbors import Direction
@@ -114,9 +114,9 @@ class _Adjacency(_OfNodes["_Neighbors"]):
 
     def items(self) -> ItemsView[Any, _Neighbors]:
         """Return a view of nodes and neighbors that reads many at once."""
-        return Items(self)
+        return StreamedItems(self)
 
-    def pairs(self) -> Iterator[tuple[Any, _Neighbors]]:
+    def _stream(self) -> Iterator[tuple[Any, _Neighbors]]:
         """Yield nodes and neighbors, the edges of many nodes read at once."""
         operand, graph = self._operand, self._operand.graph
         nodes = iter(operand)
