@@ -33,7 +33,7 @@ use space::Space;
 
 use crate::error::{Error, Result};
 use crate::fields::{put, u64_at};
-use crate::folder::{Kind, lock_folder, open_pages};
+use crate::folder::{Kind, folder_of, lock_folder, open_pages};
 use crate::hash_pages::HashPages;
 use crate::options::Options;
 
@@ -154,7 +154,7 @@ impl RecordBag {
 
     /// The path of the bag.
     pub fn path(&self) -> &Path {
-        self.pages.path().parent().unwrap_or(self.pages.path())
+        folder_of(&self.pages)
     }
 
     /// Number of ids assigned, including those of removed records: the id of the next record.

@@ -12,11 +12,10 @@ use brimful_store::external::FolderLock;
 use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Folder};
 
-use crate::WINDOW_PAGES;
 use crate::by_range::{Asked, by_range, question_len};
 use crate::error::{Error, Result};
 use crate::fields::u64_at;
-use crate::folder::{Kind, lock_folder, open_pages};
+use crate::folder::{Kind, folder_of, lock_folder, open_pages, window};
 use crate::hash_pages::{mix, unmix};
 use crate::options::Options;
 use crate::partition_log::PartitionLog;
@@ -119,7 +118,7 @@ impl BloomFilter {
 
     /// The path of the filter.
     pub fn path(&self) -> &Path {
-        self.pages.path().parent().unwrap_or(self.pages.path())
+        folder_of(&self.pages)
     }
 
     /// Size of the bit array, in bytes.
@@ -179,9 +178,7 @@ impl BloomFilter {
             keys.chunk_by(|a, b| self.page_of(*a) == self.page_of(*b)).collect();
         let page =
             |group: &&[u64]| PageId::new(0, group.first().map_or(0, |key| self.page_of(*key)));
-        let window =
-            (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
-        for groups in groups.chunks(window) {
+        for groups in groups.chunks(window(&self.pages, 2)) {
             self.options.resources.job.check()?;
             self.pages.scanner().load(groups.iter().map(page))?;
             for group in groups {

@@ -8,6 +8,7 @@ use brimful_store::durable::{PageFile, Purpose, minimum_bytes};
 use brimful_store::external::{FolderLock, make_folder};
 use brimful_store::{DiskFolder, Error as StoreError, Folder};
 
+use crate::WINDOW_PAGES;
 use crate::error::{Error, Result};
 use crate::options::Options;
 
@@ -39,6 +40,16 @@ impl Kind {
             Self::BloomFilter => "a Bloom filter",
         }
     }
+}
+
+/// The folder of a collection's pages.
+pub(crate) fn folder_of(pages: &PageFile) -> &Path {
+    pages.path().parent().unwrap_or(pages.path())
+}
+
+/// Pages that each of `threads` threads may load at once: together a quarter of the cache.
+pub(crate) fn window(pages: &PageFile, threads: usize) -> usize {
+    (pages.cache_bytes() / pages.page_bytes() / (4 * threads)).clamp(1, WINDOW_PAGES)
 }
 
 /// The folder at `path`, made if it is missing, and its lock.

@@ -18,6 +18,7 @@ use crate::bucket::{Entries, HEADER_BYTES, Merged};
 use crate::by_range::Asked;
 use crate::error::{Error, Result};
 use crate::fields::put;
+use crate::folder::window;
 
 /// The limit of 2^48 buckets stays well below the 2^60 page numbers of an address space.
 const MAX_BITS: u32 = 48;
@@ -208,9 +209,7 @@ impl HashPages {
         let bucket_of = |group: &&[u64]| group.first().map_or(0, |key| bucket(*key, bits));
         let mut merged_page = vec![0; pages.page_bytes()];
         let mut done = 0;
-        for window in
-            groups.chunks(WINDOW_PAGES.min(pages.cache_bytes() / pages.page_bytes() / 8).max(1))
-        {
+        for window in groups.chunks(window(pages, 2)) {
             if window.len() > 1 {
                 pages.scanner().load(window.iter().map(|group| self.page(bucket_of(group))))?;
             }

@@ -11,7 +11,7 @@ use brimful_store::external::FolderLock;
 use crate::by_range::{by_range, question_len};
 use crate::error::Result;
 use crate::fields::u64_at;
-use crate::folder::{Kind, lock_folder, open_pages};
+use crate::folder::{Kind, folder_of, lock_folder, open_pages};
 use crate::hash_pages::{HashPages, mix, unmix};
 use crate::options::Options;
 use crate::partition_log::PartitionLog;
@@ -54,7 +54,7 @@ impl Keyed {
 
     /// The path of the collection.
     pub fn path(&self) -> &Path {
-        self.pages.path().parent().unwrap_or(self.pages.path())
+        folder_of(&self.pages)
     }
 
     /// Bytes of the file.

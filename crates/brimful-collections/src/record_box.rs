@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use crate::WINDOW_PAGES;
 use crate::error::{Error, Result};
 use crate::fields::u64_at;
-use crate::folder::{Kind, lock_folder, open_pages};
+use crate::folder::{Kind, folder_of, lock_folder, open_pages, window};
 use crate::options::Options;
 use crate::order::MAX_IDS;
 use crate::pipeline;
@@ -111,7 +111,7 @@ impl RecordBox {
 
     /// The path of the box.
     pub fn path(&self) -> &Path {
-        self.pages.path().parent().unwrap_or(self.pages.path())
+        folder_of(&self.pages)
     }
 
     /// Number of records.
@@ -454,7 +454,7 @@ impl RecordBox {
     }
 
     fn window(&self, threads: usize) -> usize {
-        (self.pages.cache_bytes() / self.pages.page_bytes() / (4 * threads)).clamp(1, WINDOW_PAGES)
+        window(&self.pages, threads)
     }
 
     /// Appends one record; returns its id.

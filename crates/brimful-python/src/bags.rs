@@ -9,6 +9,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::call::{Handle, LONG};
+use crate::keyed::read_whole;
 use crate::methods::methods;
 
 /// A disk-resident sequence of records of any length.
@@ -43,23 +44,16 @@ impl RecordBag {
     }
 
     fn fetch<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyBytes>> {
-        let Some(mut len) = self.inner.short(py, |inner| inner.long_len(id))? else {
+        let Some(len) = self.inner.short(py, |inner| inner.long_len(id))? else {
             let record = self.inner.short(py, |inner| inner.get(id))?;
             return Ok(PyBytes::new(py, &record));
         };
-        // Directly into Python's memory, because a record may exceed the budget.
-        loop {
-            let mut new_len = len;
-            let record = PyBytes::new_with(py, len as usize, |out| {
-                new_len = self.inner.long(py, |inner| inner.read_into(id, out))?;
+        read_whole(len, |len, new_len| {
+            PyBytes::new_with(py, len, |out| {
+                *new_len = self.inner.long(py, |inner| inner.read_into(id, out))?;
                 Ok(())
-            })?;
-            if new_len == len {
-                return Ok(record);
-            }
-            // Another thread has changed the length since.
-            len = new_len;
-        }
+            })
+        })
     }
 
     fn fetch_next<'py>(

@@ -17,6 +17,23 @@ pub(crate) fn words<'py>(py: Python<'py>, numbers: &[u64]) -> Bound<'py, PyByteA
     PyByteArray::new(py, bytemuck::cast_slice(numbers))
 }
 
+/// Makes a Python object of `len` bytes, which `read` fills; `read` returns it with the length that
+/// the record has now. Directly in Python's memory, because a record may exceed the budget.
+pub(crate) fn read_whole<T>(
+    mut len: u64,
+    read: impl Fn(usize, &mut u64) -> PyResult<T>,
+) -> PyResult<T> {
+    loop {
+        let mut new_len = len;
+        let record = read(len as usize, &mut new_len)?;
+        if new_len == len {
+            return Ok(record);
+        }
+        // Another thread has changed the length since.
+        len = new_len;
+    }
+}
+
 /// Booleans as one byte each.
 fn truths<'py>(py: Python<'py>, truths: &[bool]) -> Bound<'py, PyByteArray> {
     let bytes: Vec<u8> = truths.iter().map(|truth| u8::from(*truth)).collect();
@@ -274,20 +291,13 @@ impl DiskLists {
 
     /// The items of a list as little-endian bytes.
     fn get<'py>(&self, py: Python<'py>, list: u64) -> PyResult<Bound<'py, PyByteArray>> {
-        let mut len = self.inner.long(py, |inner| inner.count(list))? * 4;
-        // Directly into Python's memory, because a list may exceed the budget.
-        loop {
-            let mut new_len = len;
-            let items = PyByteArray::new_with(py, len as usize, |out| {
-                new_len = self.inner.long(py, |inner| inner.read_into(list, out))?;
+        let len = self.inner.long(py, |inner| inner.count(list))? * 4;
+        read_whole(len, |len, new_len| {
+            PyByteArray::new_with(py, len, |out| {
+                *new_len = self.inner.long(py, |inner| inner.read_into(list, out))?;
                 Ok(())
-            })?;
-            if new_len == len {
-                return Ok(items);
-            }
-            // Another thread has changed the length since.
-            len = new_len;
-        }
+            })
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use super::{Change, DATA, ENTRY_BYTES, INDEX, RecordBag};
 use crate::WINDOW_PAGES;
 use crate::error::{Error, Result};
 use crate::fields::{put, u64_at};
+use crate::folder::window;
 use crate::order::{Ids, MAX_IDS, Order};
 use crate::pipeline;
 
@@ -463,10 +464,7 @@ impl RecordBag {
             let writing = self.pages.write();
             let located = self.locate(ids)?;
             let pool = &self.options.resources.pool;
-            let window = (self.pages.cache_bytes()
-                / self.pages.page_bytes()
-                / (4 * pool.current_num_threads()))
-            .clamp(1, WINDOW_PAGES);
+            let window = window(&self.pages, pool.current_num_threads());
             let page_of = |l: &Located| l.0.map(|position| position.page());
             let groups: Vec<&[Located]> =
                 located.chunk_by(|a, b| page_of(a) == page_of(b)).collect();
@@ -502,8 +500,7 @@ impl RecordBag {
     }
 
     fn append_some(&self, ids: &[u64], items: &[&[u8]], done: &mut usize) -> Result<()> {
-        let window =
-            (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
+        let window = window(&self.pages, 2);
         let mut scanner = self.pages.scanner();
         for (ids, items) in ids.chunks(4096).zip(items.chunks(4096)) {
             let positions = self.locate(ids)?;

@@ -7,8 +7,8 @@ use brimful_store::durable::{PageId, Writing};
 
 use super::layout::{self, RecordPosition, SPAN_HEADER, SlotPage, SpanHead};
 use super::{Change, DATA, RecordBag};
-use crate::WINDOW_PAGES;
 use crate::error::{Error, Result};
+use crate::folder::window;
 
 impl RecordBag {
     /// Replaces a record, or appends to it.
@@ -248,8 +248,7 @@ impl RecordBag {
         head: &SpanHead,
         mut f: impl FnMut(&[u8]),
     ) -> Result<()> {
-        let window =
-            (self.pages.cache_bytes() / self.pages.page_bytes() / 8).clamp(1, WINDOW_PAGES);
+        let window = window(&self.pages, 2);
         let pages: Vec<PageId> = (0..self.used_pages(head))
             .map(|number| PageId::new(DATA, position.page() + number))
             .collect();

@@ -22,9 +22,6 @@ const SLOTS: u64 = 2;
 const IDLE_SUPERSTEP_SECONDS: f64 = 0.001;
 /// Seconds of a core for each message of the exchange.
 const MESSAGE_SECONDS: f64 = 0.0015;
-/// Seconds from the call to the first superstep: 3 on a fast machine, 11 to 15 on a loaded one.
-const START_SECONDS: f64 = 6.0;
-
 /// The exchange of a superstep in which all vertices signal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExchangeForecast {
@@ -51,6 +48,9 @@ pub(crate) fn slot_bytes(vertices: u64, signal: u64) -> u64 {
 }
 
 impl ExchangeForecast {
+    /// Seconds from the call to the first superstep: 3 on a fast machine, 11 to 15 on a loaded one.
+    pub const START_SECONDS: f64 = 6.0;
+
     /// The exchange of signals of the given size between workers that own parts of a graph, in
     /// shared memory if they are on one machine.
     pub(crate) fn of(cluster: &Cluster, whole: &Part, signal: u64) -> Self {
@@ -98,11 +98,6 @@ impl ExchangeForecast {
         // Each worker asks all others, and answers them and the caller.
         let messages = 2 * self.workers - 1;
         IDLE_SUPERSTEP_SECONDS + messages as f64 * MESSAGE_SECONDS * self.waiting()
-    }
-
-    /// Seconds until the first superstep.
-    pub fn start_seconds(&self) -> f64 {
-        START_SECONDS
     }
 
     /// The factor by which a worker is slower because others use its core too.

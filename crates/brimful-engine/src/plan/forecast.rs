@@ -412,9 +412,9 @@ impl Forecast {
         };
         // Supersteps over few edges exchange little, but all processes wait for one another.
         let few = (self.steps.supersteps as f64 - self.steps.passes).max(0.0);
-        let others = self
-            .exchange
-            .map_or(0.0, |exchange| exchange.start_seconds() + few * exchange.turn_seconds());
+        let others = self.exchange.map_or(0.0, |exchange| {
+            ExchangeForecast::START_SECONDS + few * exchange.turn_seconds()
+        });
         let edges = self.read_bytes.saturating_sub(self.written_bytes) as f64;
         let sparse = few * SPARSE_READS * self.readers() * edges / at.disk;
         index + run + others + sparse + self.steps.passes * self.seconds_of_pass(at)

@@ -5,6 +5,7 @@
 //! order in which a message first named them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brimful::execution::Error;
@@ -306,15 +307,10 @@ impl Ids {
         let mut merged = Vec::with_capacity(order.len() + created.len());
         let mut rest = order.as_slice();
         for (key, rank) in created {
-            let mut smaller = 0..rest.len();
-            while !smaller.is_empty() {
-                let middle = smaller.start + smaller.len() / 2;
-                match self.key_of(rest[middle])? < key {
-                    true => smaller.start = middle + 1,
-                    false => smaller.end = middle,
-                }
-            }
-            let (before, after) = rest.split_at(smaller.start);
+            let smaller = try_partition_point(0..rest.len(), |at| {
+                PyResult::Ok(self.key_of(rest[at])? < key)
+            })?;
+            let (before, after) = rest.split_at(smaller);
             merged.extend_from_slice(before);
             merged.push(rank);
             rest = after;
@@ -322,4 +318,19 @@ impl Ids {
         merged.extend_from_slice(rest);
         Ok(merged)
     }
+}
+
+/// The first index of `range` for which `is_before` is false; it is true for a prefix.
+pub(super) fn try_partition_point<E>(
+    mut range: Range<usize>,
+    is_before: impl Fn(usize) -> Result<bool, E>,
+) -> Result<usize, E> {
+    while !range.is_empty() {
+        let middle = range.start + range.len() / 2;
+        match is_before(middle)? {
+            true => range.start = middle + 1,
+            false => range.end = middle,
+        }
+    }
+    Ok(range.start)
 }

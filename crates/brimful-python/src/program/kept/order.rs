@@ -14,7 +14,7 @@ use brimful::vertices::{Growth, VertexStore as _};
 use bytemuck::{Pod, Zeroable};
 
 use super::{ProgramVertex, StoreChoice};
-use crate::program::ids::Ids;
+use crate::program::ids::{Ids, try_partition_point};
 
 /// Memory of a sort: more saves little, as two words of a vertex are sorted.
 const SORT_BYTES: u64 = 64 << 20;
@@ -102,17 +102,11 @@ impl Order {
         ids.sort_created(&mut self.created);
         let (mut first, before) = (0, &self.of_graph);
         for (number, (position, rank)) in self.created.iter_mut().enumerate() {
-            let mut smaller = first..before.len();
-            while !smaller.is_empty() {
-                let middle = smaller.start + smaller.len() / 2;
+            first = try_partition_point(first..before.len(), |at| {
                 let mut other = [0];
-                before.read(middle, &mut other)?;
-                match ids.is_before(other[0], *rank)? {
-                    true => smaller.start = middle + 1,
-                    false => smaller.end = middle,
-                }
-            }
-            first = smaller.start;
+                before.read(at, &mut other)?;
+                ids.is_before(other[0], *rank)
+            })?;
             *position = first + number;
         }
         Ok(())
