@@ -51,13 +51,13 @@ pub enum Error {
         /// cause.
         vertex: Option<u64>,
         /// The arguments of the call for that vertex, unless the call was for edges.
-        received: Option<Box<Received>>,
+        received: Option<Box<KernelArguments>>,
     },
 }
 
 /// The arguments of a kernel for a vertex, so that the failed call can be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
+pub struct KernelArguments {
     /// Outgoing arcs, if the program needs degrees.
     pub degree: u64,
     /// Supersteps completed.

@@ -23,7 +23,7 @@ pub mod result;
 pub mod traverse;
 pub mod vertex;
 
-pub use error::{Error, Received, Result};
+pub use error::{Error, KernelArguments, Result};
 pub use gather::{Gathered, gather};
 pub use plan::options::{RunOptions, TraversalMode};
 pub use result::row_table::{ListColumn, RowColumn, RowTable, RowWriter};

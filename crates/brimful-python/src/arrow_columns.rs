@@ -19,7 +19,7 @@ use brimful::graph::{Error, Result};
 use pyo3::prelude::*;
 
 /// A column to read and its position in the batches.
-pub(crate) struct Wanted {
+pub(crate) struct ColumnToRead {
     pub(crate) name: String,
     pub(crate) index: usize,
     pub(crate) data_type: DataType,
@@ -66,7 +66,7 @@ impl Judge<'_> {
     #[cold]
     pub(crate) fn reject(
         &mut self,
-        wanted: &Wanted,
+        wanted: &ColumnToRead,
         at: usize,
         reason: &'static str,
         expected: &str,
@@ -127,7 +127,7 @@ impl Judge<'_> {
 
 pub(crate) fn ids(
     batch: &RecordBatch,
-    wanted: &Wanted,
+    wanted: &ColumnToRead,
     judge: &mut Judge<'_>,
     signs: &mut Signs,
     out: &mut Vec<u64>,
@@ -186,7 +186,7 @@ pub(crate) fn ids(
 
 pub(crate) fn weights(
     batch: &RecordBatch,
-    wanted: &Wanted,
+    wanted: &ColumnToRead,
     judge: &mut Judge<'_>,
     out: &mut Vec<f64>,
 ) -> Result<()> {
@@ -201,7 +201,7 @@ pub(crate) fn weights(
     }
     /// Also rejects integers between two floats.
     fn integers<T: ArrowPrimitiveType<Native: Into<i128>>>(
-        (array, wanted): (&dyn Array, &Wanted),
+        (array, wanted): (&dyn Array, &ColumnToRead),
         judge: &mut Judge<'_>,
         out: &mut Vec<f64>,
         widen: impl Fn(T::Native) -> f64,
@@ -266,7 +266,11 @@ pub(crate) fn weights(
     Ok(())
 }
 
-pub(crate) fn no_nulls(array: &dyn Array, wanted: &Wanted, judge: &mut Judge<'_>) -> Result<()> {
+pub(crate) fn no_nulls(
+    array: &dyn Array,
+    wanted: &ColumnToRead,
+    judge: &mut Judge<'_>,
+) -> Result<()> {
     if array.null_count() == 0 {
         return Ok(());
     }

@@ -22,7 +22,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use serde::{Deserialize, Serialize};
 
-use crate::arrow_columns::{Judge, REASONS, Wanted, ids, is_text, parts, weights};
+use crate::arrow_columns::{ColumnToRead, Judge, REASONS, ids, is_text, parts, weights};
 use crate::arrow_names::{self, ColumnIds};
 use crate::errors::Failure;
 
@@ -32,9 +32,9 @@ const STREAM: &CStr = c"arrow_array_stream";
 pub(crate) struct ArrowEdges {
     reader: RecordBatchStreamReader,
     origin: PathBuf,
-    source: Wanted,
-    target: Wanted,
-    weight: Option<Wanted>,
+    source: ColumnToRead,
+    target: ColumnToRead,
+    weight: Option<ColumnToRead>,
     has_names: bool,
     batch: Option<RecordBatch>,
     row: usize,
@@ -87,7 +87,7 @@ impl ArrowEdges {
         let capsule = object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
         let reader = take_stream(&capsule)?;
         let schema = reader.schema();
-        let find = |name: &str| -> Result<Wanted> {
+        let find = |name: &str| -> Result<ColumnToRead> {
             let Ok(index) = schema.index_of(name) else {
                 let names = schema.fields().iter().map(|field| field.name().clone()).collect();
                 let problem = format!("it has no column {name:?} (found: {})", columns(&schema));
@@ -98,7 +98,7 @@ impl ArrowEdges {
                     names,
                 });
             };
-            Ok(Wanted {
+            Ok(ColumnToRead {
                 name: name.into(),
                 index,
                 data_type: schema.field(index).data_type().clone(),

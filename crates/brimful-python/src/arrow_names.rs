@@ -7,7 +7,9 @@ use brimful::graph::ids::names::{LONGEST_NAME, NameBatch};
 use brimful::graph::input::text::{Signs, shown_word};
 use brimful::graph::{Error, Result};
 
-use crate::arrow_columns::{Judge, NOT_UTF8, TOO_LONG, Wanted, ids, is_text, no_nulls, weights};
+use crate::arrow_columns::{
+    ColumnToRead, Judge, NOT_UTF8, TOO_LONG, ids, is_text, no_nulls, weights,
+};
 
 /// The type of the ids of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +43,7 @@ enum Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn new(batch: &'a RecordBatch, wanted: &Wanted, judge: &mut Judge<'_>) -> Result<Self> {
+    fn new(batch: &'a RecordBatch, wanted: &ColumnToRead, judge: &mut Judge<'_>) -> Result<Self> {
         let array = batch.column(wanted.index);
         Ok(match array.data_type() {
             DataType::Utf8 => Self::Short(array.as_string()),
@@ -74,8 +76,8 @@ impl<'a> Names<'a> {
 /// number.
 pub(crate) fn take(
     batch: &RecordBatch,
-    [source, target]: [&Wanted; 2],
-    weight: Option<&Wanted>,
+    [source, target]: [&ColumnToRead; 2],
+    weight: Option<&ColumnToRead>,
     judge: &mut Judge<'_>,
     positions: bool,
     out: &mut NameBatch,

@@ -12,7 +12,7 @@ use crate::errors::Failure;
 
 /// `brimful.options.imports.EdgeColumns`.
 #[derive(FromPyObject)]
-pub(crate) struct Wanted {
+pub(crate) struct EdgeColumns {
     source: Option<String>,
     target: Option<String>,
     weight: Option<String>,
@@ -21,11 +21,11 @@ pub(crate) struct Wanted {
     ignore_extra: bool,
 }
 
-impl TryFrom<Wanted> for ColumnChoice {
+impl TryFrom<EdgeColumns> for ColumnChoice {
     type Error = Failure;
 
-    fn try_from(wanted: Wanted) -> Result<Self, Failure> {
-        let Wanted { source, target, weight, header, delimiter, ignore_extra } = wanted;
+    fn try_from(wanted: EdgeColumns) -> Result<Self, Failure> {
+        let EdgeColumns { source, target, weight, header, delimiter, ignore_extra } = wanted;
         let byte = |c: char| {
             let byte = u8::try_from(c)
                 .ok()
@@ -48,7 +48,11 @@ type Places = (usize, usize, Option<usize>);
 
 /// The columns of the table `name` that contain the edges.
 #[pyfunction]
-pub(crate) fn pick_columns(name: PathBuf, names: Vec<String>, wanted: Wanted) -> PyResult<Places> {
+pub(crate) fn pick_columns(
+    name: PathBuf,
+    names: Vec<String>,
+    wanted: EdgeColumns,
+) -> PyResult<Places> {
     let choice = ColumnChoice::try_from(wanted)?;
     let picked = choice.of_names(&names).map_err(|doubt| Failure::from(doubt.error(&name)));
     let Roles { source, target, weight, .. } = picked?;

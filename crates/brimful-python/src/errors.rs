@@ -1,7 +1,7 @@
 //! Rust's errors as the Python classes of `brimful.errors`: the only place that maps them.
 
 use brimful::engine::Error as EngineError;
-use brimful::engine::error::Received;
+use brimful::engine::error::KernelArguments;
 use brimful::execution::Error;
 use brimful::graph::ids::external::ExternalId;
 use brimful::store::{Error as StoreError, ErrorKind};
@@ -142,7 +142,7 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             if let Some(EngineError::Kernel { call, received, .. }) = source.downcast_ref() {
                 error.setattr("call", call)?;
                 if let Some(received) = received {
-                    let Received { degree, superstep, state, sum, aggregate } = &**received;
+                    let KernelArguments { degree, superstep, state, sum, aggregate } = &**received;
                     error.setattr("received", (degree, superstep, state, sum, aggregate))?;
                 }
             }

@@ -25,7 +25,7 @@ use pyo3::types::PyDict;
 use crate::arrow_in::ArrowEdges;
 use crate::arrow_names::ColumnIds;
 use crate::call::{Limits, with_resources, with_stream};
-use crate::columns::{Wanted, described};
+use crate::columns::{EdgeColumns, described};
 use crate::errors::Failure;
 use crate::figures::{bytes_moved, describe, phases};
 use crate::kept::kept_of;
@@ -184,7 +184,7 @@ pub(crate) fn import_files<'py>(
     paths: Vec<PathBuf>,
     out: PathBuf,
     format: &str,
-    columns: Wanted,
+    columns: EdgeColumns,
     undirected: Option<bool>,
     vertices: Option<u64>,
     ids: &str,

@@ -23,7 +23,7 @@ use pyo3::types::PyBytes;
 
 use crate::call::{Limits, with_resources};
 use crate::cluster::{Buffer, TICK_SECONDS};
-use crate::columns::Wanted;
+use crate::columns::EdgeColumns;
 use crate::errors::Failure;
 
 /// Messages from an object in Python.
@@ -115,7 +115,7 @@ pub(crate) fn has_names(
     py: Python<'_>,
     path: PathBuf,
     format: &str,
-    columns: Wanted,
+    columns: EdgeColumns,
     ids: &str,
     budget: u64,
     progress: Option<&Bound<'_, PyAny>>,
@@ -141,7 +141,7 @@ pub(crate) fn parse_text(
     path: PathBuf,
     send: Py<PyAny>,
     format: &str,
-    columns: Wanted,
+    columns: EdgeColumns,
     names: bool,
     undirected: Option<bool>,
     on_error: &str,

@@ -7,7 +7,7 @@ use brimful::graph::build::probe::{InputEstimate, probe as probe_input};
 use brimful::graph::input::columns::ColumnChoice;
 use pyo3::prelude::*;
 
-use crate::columns::Wanted;
+use crate::columns::EdgeColumns;
 use crate::imports::input_of;
 use crate::parsed::on_error_of;
 
@@ -19,7 +19,7 @@ pub(crate) fn probe(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     format: &str,
-    columns: Wanted,
+    columns: EdgeColumns,
     directed: bool,
     on_error: &str,
 ) -> Option<(u64, u64, bool, bool)> {

@@ -15,7 +15,7 @@ use brimful_graph::{Graph, Index};
 use bytemuck::{Pod, Zeroable};
 
 pub use self::abi::{ABI_VERSION, AGGREGATES, Call, Context, Kernel, NO_SIGNAL};
-use crate::error::{Error, Received, Result};
+use crate::error::{Error, KernelArguments, Result};
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{BATCH, Batched, Edges, Vertices};
@@ -393,7 +393,7 @@ fn with_received<S: Shape>(
             Turn::First => None,
             Turn::Round | Turn::Collect(_) => Some(state.to_vec()),
         };
-        *received = Some(Box::new(Received {
+        *received = Some(Box::new(KernelArguments {
             degree: vertex.degree,
             superstep: vertices.globals.superstep,
             state,

@@ -7,7 +7,7 @@ use brimful::engine::vertex::attributes::VertexAttributes;
 use brimful::engine::vertex::kernel::{ABI_VERSION, AGGREGATES, Context, NO_SIGNAL};
 use brimful::engine::vertex::program::BATCH;
 use brimful::engine::vertex::slot::Slot;
-use brimful::engine::{Aggregate, Error, Kernel, Received, Vertex};
+use brimful::engine::{Aggregate, Error, Kernel, KernelArguments, Vertex};
 use brimful::graph::Graph;
 
 /// Numbers of words of a state, and of a signal.
@@ -33,7 +33,7 @@ pub(super) fn check_isolated(
             (0..range.len()).map(|at| attributes.vertex(range.start, at)).collect();
         let done = set_first_states(kernel, parameters, words, &vertices, &mut states);
         if let Err((status, failed)) = done {
-            let received = Received {
+            let received = KernelArguments {
                 degree: 0,
                 superstep: 0,
                 state: None,
