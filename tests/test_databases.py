@@ -72,7 +72,7 @@ def test_a_database_conforms(url: str) -> None:
 
 def test_a_budget_covers_the_library_of_a_database(url: str, tmp_path: Path) -> None:
     path = tmp_path / "g.brimful"
-    succeed("generate", "rmat", path, "--scale", 13, "--quiet")
+    succeed("generate", "rmat", path, "--scale", 12, "--quiet")
     run = ["run", "pagerank", path, "--store", url, "--max-supersteps", 2, "--threads", 2]
     figures = succeed(*run, "--budget", smallest(*run), "--json", "--quiet").figures
     assert figures["peak_rss_bytes"] <= figures["budget_bytes"]
@@ -86,7 +86,7 @@ def test_berkeley_db_conforms_with_its_options(options: str, tmp_path: Path) -> 
 
 
 def test_every_algorithm_gives_the_answer_of_the_disk_path(graph: bf.Graph, url: str) -> None:
-    runs = RUNS if url.startswith(("rocksdb", "berkeleydb")) else RUNS[::3]
+    runs = RUNS if url.startswith("rocksdb") else RUNS[::3]
     for algorithm, options in runs:
         expected = compute(graph, algorithm, options)
         found = compute(graph, algorithm, options, store=url)

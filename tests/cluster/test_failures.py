@@ -101,7 +101,7 @@ def test_tasks_that_sort_are_repeated_and_waited_for(
     stopped: list[int] = []
 
     def disturb(over: threading.Event) -> None:
-        while not stopped and not over.is_set():
+        while not stopped and not over.wait(0.003):
             # A process that was killed stays in the list for a moment.
             for process in set(processes(b"ray::_segments")) - set(killed):
                 if not killed:

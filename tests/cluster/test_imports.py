@@ -80,7 +80,7 @@ def test_a_task_of_an_import_that_is_killed_is_repeated(
     killed = threading.Event()
 
     def kill_one(over: threading.Event) -> None:
-        while not killed.is_set() and not over.is_set():
+        while not killed.is_set() and not over.wait(0.003):
             for one in processes(b"ray::" + task):
                 kill(one)
                 killed.set()
