@@ -224,6 +224,18 @@ def test_renumbering_belongs_to_formats_with_numbers(tmp_path: Path) -> None:
     assert "--renumber" in sentence
 
 
+@pytest.mark.parametrize("name", ["my graph.v", "a:b=c.v", "#1!\\.v"])
+def test_any_name_of_a_graphalytics_file_is_read_back(tmp_path: Path, name: str) -> None:
+    edges = pa.table({"source": [1, 2], "target": [2, 4], "weight": [0.5, 2.0]})
+    with bf.Graph.from_arrow(edges, weight="weight", undirected=True) as graph:
+        graph.export(tmp_path / name)
+    with bf.read(tmp_path / name) as found:
+        kind = (found.vertices, found.edges, found.directed, found.weighted)
+    assert kind == (3, 2, False, True)
+    with bf.Graph.from_arrow(edges) as graph, pytest.raises(bf.UsageError, match="a line end"):
+        graph.export(tmp_path / "a\nb.v")
+
+
 @pytest.mark.parametrize("name", ["graphalytics", "metis", "mtx"])
 def test_brimful_reads_what_it_wrote(tmp_path: Path, name: str) -> None:
     path = imported(tmp_path, SIMPLE, "--undirected")

@@ -5,11 +5,16 @@
 //! direction. Invariant: `.properties` appears last; if it exists, the other files are complete.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
+
+use brimful_store::Error as StoreError;
 
 use super::sink::Sink;
 use super::{Exporting, OTHERS, WINDOW, each_edge};
 use crate::error::{Error, Result};
+use crate::input::formats::properties::escaped;
 use crate::read::external_order::ExternalOrder;
 
 /// The three files of a graph.
@@ -30,8 +35,40 @@ impl Files {
         let Some(name) = stem.file_name().map(|name| name.to_string_lossy().into_owned()) else {
             return Err(Error::Usage(format!("{} names no file", path.display())));
         };
-        let with = |suffix: &str| stem.with_file_name(format!("{name}.{suffix}"));
-        Ok(Self { vertices: with("v"), edges: with("e"), properties: with("properties"), name })
+        if name.contains(['\n', '\r']) {
+            let problem = "has a line end in its name, which .properties cannot hold";
+            return Err(Error::Usage(format!("{} {problem}; choose another", path.display())));
+        }
+        let with = |suffix: &str| {
+            let mut path = stem.clone().into_os_string();
+            path.push(suffix);
+            path.into()
+        };
+        let (vertices, edges, properties) = (with(".v"), with(".e"), with(".properties"));
+        Ok(Self { vertices, edges, properties, name })
+    }
+
+    /// Gives the files their names. After a failure none of them stays: two files of three would be
+    /// read as another graph.
+    fn publish(&self, sinks: [Sink; 3], overwrite: bool) -> Result<()> {
+        let paths = [&self.vertices, &self.edges, &self.properties];
+        if overwrite {
+            // It describes the old files.
+            match fs::remove_file(&self.properties) {
+                Err(error) if error.kind() != NotFound => {
+                    return Err(StoreError::io(&self.properties, "replace", error).into());
+                }
+                _ => {}
+            }
+        }
+        for (at, sink) in sinks.into_iter().enumerate() {
+            if let Err(error) = sink.finish() {
+                // The first error is more useful than one of the removal.
+                paths[..at].iter().for_each(|path| drop(fs::remove_file(path)));
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -61,9 +98,7 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
         Ok(())
     })?;
     properties.write(describe(exporting, &files).as_bytes())?;
-    vertices.finish()?;
-    edges.finish()?;
-    properties.finish()?;
+    files.publish([vertices, edges, properties], exporting.options.overwrite)?;
     Ok(written)
 }
 
@@ -90,7 +125,7 @@ fn write_vertices(exporting: &Exporting<'_>, out: &mut Sink) -> Result<()> {
 }
 
 fn describe(exporting: &Exporting<'_>, files: &Files) -> String {
-    let (name, graph) = (&files.name, exporting.graph.description());
+    let (name, graph) = (escaped(&files.name), exporting.graph.description());
     let mut text = format!(
         "# {}\n\
          graph.{name}.vertex-file = {name}.v\n\

@@ -31,7 +31,7 @@ mod mtx;
 mod named;
 pub mod parse;
 pub(crate) mod parser;
-mod properties;
+pub(crate) mod properties;
 pub(crate) mod reader;
 pub(crate) mod records;
 pub mod webgraph;

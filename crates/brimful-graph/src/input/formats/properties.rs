@@ -53,6 +53,18 @@ fn split(entry: &str) -> (&str, &str) {
     (key, rest.strip_prefix(['=', ':']).unwrap_or(rest).trim())
 }
 
+/// A text in which a backslash is before each character that would end a key, for writers.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_whitespace() || matches!(c, '\\' | '=' | ':' | '#' | '!') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
 /// A text without its backslashes, which escape the characters after them.
 fn unescaped(text: &str) -> String {
     let mut chars = text.chars();
