@@ -158,6 +158,47 @@ def test_parts_of_one_graph(tmp_path: Path, name: str) -> None:
     assert (figures["vertices"], figures["edges"], figures["directed"]) == (5, 2, False)
 
 
+def exported(tmp_path: Path, name: str, edges: str, *options: object) -> Path:
+    source, graph = tmp_path / f"{name}.in.txt", tmp_path / f"{name}.brimful"
+    source.write_text(edges)
+    succeed("import", source, graph, *options, "--quiet")
+    succeed("export", graph, tmp_path / f"{name}.txt", "--quiet")
+    return tmp_path / f"{name}.txt"
+
+
+def test_declared_ids_that_leave_a_gap_are_refused(tmp_path: Path) -> None:
+    few = exported(tmp_path, "few", "0 1\n", "--vertices", 4)
+    more = exported(tmp_path, "more", "2 5\n", "--vertices", 7)
+    assert "first=0" in few.read_text()
+    figures = succeed("import", few, more, tmp_path / "both.brimful", "--json").figures
+    assert (figures["vertices"], figures["edges"]) == (7, 2)
+    far = tmp_path / "far.txt"
+    far.write_text(
+        few.read_text().replace("first=0", "first=1000").replace("0\t1\n", "1000 1001\n")
+    )
+    sentence = refuse(INPUT, "import", far, few, tmp_path / "x.brimful", "--quiet")
+    assert "it declares ids from 1000 on, and those of the other files end before 4" in sentence
+
+
+def test_a_plain_list_beside_a_declaration_keeps_its_vertices(tmp_path: Path) -> None:
+    declared = exported(tmp_path, "few", "0 1\n", "--vertices", 4)
+    plain = write_edges(tmp_path / "plain.txt", [(7, 8)])
+    for files in [(declared, plain), (plain, declared)]:
+        out = tmp_path / f"{files[0].stem}-first.brimful"
+        figures = succeed("import", *files, out, "--json").figures
+        assert (figures["vertices"], figures["edges"]) == (6, 2)
+
+
+def test_declared_names_are_not_read_as_integers(tmp_path: Path) -> None:
+    names = exported(tmp_path, "names", "01 1\n007 1\n", "--ids", "string")
+    numbers = write_edges(tmp_path / "numbers.txt", [(3, 4)])
+    sentence = refuse(INPUT, "import", numbers, names, tmp_path / "x.brimful", "--quiet")
+    assert "import it with --ids string" in sentence
+    out = tmp_path / "all.brimful"
+    figures = succeed("import", numbers, names, out, "--ids", "string", "--json").figures
+    assert figures["vertices"] == 5
+
+
 @pytest.mark.parametrize("name", ["out.csv", "out.u32"])
 def test_what_would_be_lost_is_refused_or_said(undirected: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / name

@@ -68,6 +68,11 @@ fn declared(said: &Declaration, words: IdWords, draft: &mut Draft) -> Result<Bod
                         leave --ids string out";
         return Err(HeaderFlaw::new(0, expected));
     }
+    if words == IdWords::NotNames && said.names {
+        let expected = "a declaration of integer ids, because the ids are read as integers; \
+                        import it with --ids string";
+        return Err(HeaderFlaw::new(0, expected));
+    }
     draft.columns = Some(Columns {
         source: "1".into(),
         target: "2".into(),

@@ -141,7 +141,7 @@ impl Found {
     pub(crate) fn summary(self, files: &[TextFile]) -> Result<Summary> {
         let mut summary = Summary::default();
         let mut first: Option<(&TextFile, &Stated, &FileEnd)> = None;
-        let mut free = false;
+        let mut spans: Vec<(Span, &TextFile)> = Vec::new();
         for (file, (end, tally)) in files.iter().zip(&self.files) {
             summary.lines += end.lines;
             summary.rejected += tally.rejected;
@@ -161,8 +161,7 @@ impl Found {
                 let (path, line) = (file.path.clone(), Some(end.header_line));
                 summary.claim = Some(VertexClaim { path, line, vertices: declared.vertices });
             }
-            free |= stated.declared.is_none();
-            summary.declared = merge(summary.declared, stated.declared);
+            spans.extend(stated.declared.map(|span| (span, file)));
             if stated.vertices {
                 continue;
             }
@@ -175,9 +174,7 @@ impl Found {
             }
             (summary.undirected, summary.weighted) = (stated.undirected, stated.weighted);
         }
-        if free {
-            summary.declared = None;
-        }
+        summary.declared = union(spans)?;
         summary.columns = first.and_then(|(.., end)| end.columns.clone());
         summary.rejections = self
             .rejections
@@ -197,14 +194,27 @@ impl Found {
     }
 }
 
-/// The union of two spans; both begin at 0 or 1.
-fn merge(a: Option<Span>, b: Option<Span>) -> Option<Span> {
-    let (Some(a), Some(b)) = (a, b) else {
-        return a.or(b);
-    };
-    let first = a.first.min(b.first);
-    let end = (a.first + a.count).max(b.first + b.count);
-    Some(Span { first, count: end - first })
+/// The union of the ids that files declare.
+///
+/// # Errors
+/// The ids of a file begin after all others end: the graph would get vertices of no file.
+fn union(mut spans: Vec<(Span, &TextFile)>) -> Result<Option<Span>> {
+    spans.sort_by_key(|(span, _)| span.first);
+    let mut spans = spans.into_iter();
+    let Some((Span { first, mut count }, _)) = spans.next() else { return Ok(None) };
+    for (span, file) in spans {
+        if span.first > first + count {
+            let problem = format!(
+                "it declares ids from {} on, and those of the other files end before {}; import \
+                 the files separately",
+                span.first,
+                first + count
+            );
+            return Err(Error::input(&file.path, problem));
+        }
+        count = count.max(span.first + span.count - first);
+    }
+    Ok(Some(Span { first, count }))
 }
 
 /// Checks that files of one graph have the same columns.
