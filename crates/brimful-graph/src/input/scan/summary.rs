@@ -36,6 +36,16 @@ impl Declared {
         self.ranges.iter().map(|range| range.end - range.start).sum()
     }
 
+    /// The type of ids, `of_edges` if it holds the declared ones.
+    fn type_with(&self, of_edges: IdType) -> IdType {
+        let end = self.ranges.iter().map(|range| range.end).max().unwrap_or(0);
+        match of_edges {
+            IdType::Int32 if end > 1 << 31 => IdType::Int64,
+            IdType::UInt32 if end > 1 << 32 => IdType::Int64,
+            other => other,
+        }
+    }
+
     /// True if no vertex is declared.
     pub(crate) fn is_none(&self) -> bool {
         self.numbered() == 0 && self.listed.is_none()
@@ -184,7 +194,7 @@ impl InputScan {
         lines: u64,
     ) -> ScanSummary {
         ScanSummary {
-            id_type,
+            id_type: declared.type_with(id_type),
             weighted,
             lines,
             edges: self.edges.into_inner(),
@@ -204,5 +214,20 @@ impl InputScan {
             rejections: Vec::new(),
             claim: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_type_of_ids_holds_the_declared_ones() {
+        let type_with = |count, kind| Declared::new(count, 0..0, None).type_with(kind);
+        assert_eq!(type_with(1 << 31, IdType::Int32), IdType::Int32);
+        assert_eq!(type_with((1 << 31) + 1, IdType::Int32), IdType::Int64);
+        assert_eq!(type_with(1 << 32, IdType::UInt32), IdType::UInt32);
+        assert_eq!(type_with((1 << 32) + 1, IdType::UInt32), IdType::Int64);
+        assert_eq!(type_with(u64::MAX, IdType::UInt64), IdType::UInt64);
     }
 }
