@@ -281,7 +281,7 @@ impl Import<'_> {
         seen.weighted |= hashed;
         let sampled = std::mem::take(&mut seen.sampled);
         // For ends of edges that are internal ids already.
-        let same = IdMap::Consecutive { first: 0 };
+        let same = IdMap::Consecutive { first: 0, count: u64::MAX };
         let (own, joined);
         let (place, map, ids) = match (source, seen.ranks.take()) {
             (Edges::Kept(kept), Some(ranks)) => {

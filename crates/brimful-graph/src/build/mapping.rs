@@ -25,8 +25,8 @@ const MAPPED_AT_ONCE: usize = 128;
 
 /// The internal ids of all ids.
 pub(crate) enum IdTable<'a> {
-    /// Internal id = id - first.
-    Consecutive { first: u64 },
+    /// Internal id = id - first, of `count` ids.
+    Consecutive { first: u64, count: u64 },
     /// Internal ids by rank.
     Ranks(RankTable<'a>),
 }
@@ -36,9 +36,13 @@ impl IdTable<'_> {
     #[inline]
     fn map(&self, ids: &mut [u64]) -> bool {
         match self {
-            Self::Consecutive { first } => {
-                ids.iter_mut().for_each(|id| *id = id.wrapping_sub(*first));
-                true
+            Self::Consecutive { first, count } => {
+                let mut largest = 0;
+                for id in ids {
+                    *id = id.wrapping_sub(*first);
+                    largest = largest.max(*id);
+                }
+                largest < *count
             }
             Self::Ranks(ranks) => ranks.map(ids),
         }
@@ -79,8 +83,9 @@ struct Task {
     weighted: bool,
     positioned: bool,
     hashed: bool,
-    /// The first id if ids are consecutive; otherwise a table has the internal ids.
-    first: Option<u64>,
+    /// The first id and the number of ids if ids are consecutive; otherwise a table has the
+    /// internal ids.
+    consecutive: Option<(u64, u64)>,
 }
 
 /// The mapping of kept edges for an index.
@@ -101,8 +106,8 @@ impl Mapping<'_> {
         last: bool,
         job: &Job,
     ) -> Result<u64> {
-        let (first, bytes) = match &self.table {
-            IdTable::Consecutive { first } => (Some(*first), [&[][..]; 2]),
+        let (consecutive, bytes) = match &self.table {
+            IdTable::Consecutive { first, count } => (Some((*first, *count)), [&[][..]; 2]),
             IdTable::Ranks(ranks) => (None, ranks.bytes()),
         };
         let task = Task {
@@ -112,7 +117,7 @@ impl Mapping<'_> {
             weighted: R::WEIGHTED,
             positioned: R::POSITIONED,
             hashed: self.hashed,
-            first,
+            consecutive,
         };
         let task = serde_json::to_vec(&task).map_err(|_| damaged())?;
         job.begin("sort", self.kept.batches()? as u64);
@@ -154,8 +159,8 @@ pub fn map_edges(
 ) -> Result<Vec<u8>> {
     let task: Task = serde_json::from_slice(task).map_err(|_| damaged())?;
     let (layout, weighted, positioned) = (task.bounds.layout, task.weighted, task.positioned);
-    let table = match task.first {
-        Some(first) => IdTable::Consecutive { first },
+    let table = match task.consecutive {
+        Some((first, count)) => IdTable::Consecutive { first, count },
         None => IdTable::Ranks(RankTable::of(table)),
     };
     let work = BatchMapping { task, table, resources, batches, send };

@@ -22,9 +22,10 @@ use crate::read::graph::IDS;
 
 /// The map from ids to internal ids in the second pass.
 pub(super) enum IdMap {
-    /// Internal id = id - first.
+    /// Internal id = id - first, of `count` ids.
     Consecutive {
         first: u64,
+        count: u64,
     },
     Ranks(IdRanks),
 }
@@ -33,7 +34,9 @@ impl IdMap {
     /// The map for look-ups.
     pub(super) fn table(&self) -> IdTable<'_> {
         match self {
-            Self::Consecutive { first } => IdTable::Consecutive { first: *first },
+            Self::Consecutive { first, count } => {
+                IdTable::Consecutive { first: *first, count: *count }
+            }
             Self::Ranks(ranks) => IdTable::Ranks(ranks.table()),
         }
     }
@@ -110,7 +113,7 @@ impl Import<'_> {
         let tally = ranks.tally();
         let first = write_ids(self.folder, &ranks, self.resources)?;
         let map = match first {
-            Some(first) => IdMap::Consecutive { first },
+            Some(first) => IdMap::Consecutive { first, count: tally.vertices() },
             None => IdMap::Ranks(ranks),
         };
         self.end_phase("order");

@@ -97,7 +97,10 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         phases: Vec::new(),
         phase_start: Instant::now(),
     };
-    let (source, map) = (ShardEdges::new(latest.forward()), IdMap::Consecutive { first: 0 });
+    let (source, map) = (
+        ShardEdges::new(latest.forward()),
+        IdMap::Consecutive { first: 0, count: graph.connected() },
+    );
     let (source, ends) = (&source, graph.connected());
     let edges = MappedEdges { place: Place::Here(source), map: &map, ends, weighted, targets: &[] };
     let built = import.sort_index(Index::Reverse, &edges, &mut DegreeCounter::default())?;
