@@ -34,9 +34,9 @@ pub fn is_compressed(start: &[u8]) -> bool {
         || is_bzip2(start)
 }
 
-/// True for a gzip file.
+/// True for a gzip file, whose third byte is the only method of compression, deflate.
 pub(crate) fn is_gzip(start: &[u8]) -> bool {
-    start.starts_with(&[0x1F, 0x8B])
+    start.starts_with(&[0x1F, 0x8B, 8])
 }
 
 /// True for `BZh`, the block size, and the number that begins a block (pi) or ends an empty file
