@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pytest
 
 import brimful as bf
@@ -45,6 +46,13 @@ def test_weights_that_brimful_cannot_hold_are_refused(weight: Any) -> None:
     with pytest.raises(NotImplementedError):
         nx.pagerank(graph, backend="brimful")
     assert nx.pagerank(graph, weight=None, backend="brimful") == {0: 0.5, 1: 0.5}
+
+
+@pytest.mark.parametrize("weight", [2**53 + 1, np.int64(2**53 + 1), 10**400])
+def test_integers_that_a_float_rounds_are_refused_beside_a_float(weight: Any) -> None:
+    graph = nx.Graph([(0, 1, {"weight": 0.5}), (1, 2, {"weight": weight})])
+    with pytest.raises(NotImplementedError):
+        nx.pagerank(graph, backend="brimful")
 
 
 @pytest.mark.parametrize("budget", ["1Q", 1024])

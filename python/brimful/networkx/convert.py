@@ -73,11 +73,22 @@ def _edges(
     return ((numbers[u], numbers[v], data.get(weight, default)) for u, v, data in edges)
 
 
+def _is_exact(weight: Any) -> bool:
+    """Return whether a weight is a finite 64-bit float, without rounding."""
+    if isinstance(weight, np.integer):
+        weight = int(weight)  # NumPy would compare it as a float.
+    try:
+        exact: bool = float(weight) == weight and math.isfinite(weight)
+    except OverflowError:  # An integer beyond all floats.
+        return False
+    return exact
+
+
 def _kinds(graph: Any, weight: Any, default: Any) -> set[type]:
     """Return the types of the weights, `int` and `float`; none if no edge has the attribute.
 
     Raises:
-        NotImplementedError: A weight is not a finite number, or sums of weights are not exact.
+        NotImplementedError: A weight is no finite 64-bit float, or sums of weights are not exact.
     """
     kinds: set[type] = set()
     total = 0
@@ -86,12 +97,10 @@ def _kinds(graph: Any, weight: Any, default: Any) -> set[type]:
             continue
         value = data[weight]
         kind = int if isinstance(value, int | np.integer) else float
-        if not isinstance(value, int | float | np.integer | np.floating) or not math.isfinite(
-            value
-        ):
+        if not isinstance(value, int | float | np.integer | np.floating) or not _is_exact(value):
             raise NotImplementedError(
                 f"the edge from {source} to {target} has the {weight} {value!r}, and weights of "
-                "brimful are finite numbers"
+                "brimful are finite 64-bit floats"
             )
         kinds.add(kind)
         total += abs(int(value))
