@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 import os
@@ -371,18 +372,40 @@ def _check_reachable(address: str) -> None:
         pass
 
 
+def _refuse_another(address: str, connected_to: str) -> None:
+    """Refuse an address other than that of the cluster to which this process is connected.
+
+    Raises:
+        UsageError: It is another one.
+    """
+    if ":" not in address or address.startswith(("local:", _CLIENT)):
+        return
+    (host, _, port), (own_host, _, own_port) = (
+        one.rpartition(":") for one in (address, connected_to)
+    )
+    with contextlib.suppress(OSError):
+        host = socket.gethostbyname(host.strip("[]"))
+    if port != own_port or not (host == own_host or host.startswith("127.")):
+        raise UsageError(
+            f"this process is connected to the Ray cluster at {connected_to}, not at {address}; "
+            'use cluster="auto", or call ray.shutdown() first'
+        )
+
+
 @contextmanager
 def connected(address: str) -> Iterator[None]:
     """Connect to a cluster for the duration of the context.
 
     Raises:
         MissingPackageError: Ray is not installed.
-        UsageError: There is no cluster at the address.
+        UsageError: There is no cluster at the address, or this process is connected to another one.
         WorkerLostError: Ray did not start.
     """
     ray = imported_ray()
     is_own = not ray.is_initialized()
-    if is_own:
+    if not is_own:
+        _refuse_another(address, ray.get_runtime_context().gcs_address)
+    else:
         # Ray would replace the function `print` of this process, which programs compile.
         os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")
     if is_own and address.startswith("local:"):
