@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -100,7 +101,7 @@ class Result(PerVertex["float | int | str | None"]):
         ...     bf.degrees(graph).top(2)
         [(0, 2), (1, 0)]
         """
-        count = min(whole(n, "n", floats=True), len(self))
+        count = min(whole(n, "n", most=math.inf, floats=True), len(self))
         return [row_ids(row) for rows in self._native.top(count) for row in rows]
 
     @described({}, "corrupt", "io")
@@ -251,7 +252,7 @@ class Records(Result):
         names = [named.name for named in self._record.fields]
         if field is not None:
             word(field, "field", names)
-        count = min(whole(n, "n", floats=True), len(self))
+        count = min(whole(n, "n", most=math.inf, floats=True), len(self))
         at = 0 if field is None else names.index(field)
         rows = (row for rows in self.native.top(count, at) for row in rows)
         return [(id_of_name(vertex), self[vertex]) for vertex, _ in rows]

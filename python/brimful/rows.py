@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -72,7 +73,7 @@ class Rows(Tabular):
         ...     bf.similarity(graph, measure="common_neighbors").top(1)
         [(0, 2, 1.0)]
         """
-        count = min(whole(n, "n", floats=True), len(self))
+        count = min(whole(n, "n", most=math.inf, floats=True), len(self))
         return [row_ids(row) for rows in self._native.top(count) for row in rows]
 
     @described({}, "corrupt", "io")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Real
@@ -118,7 +119,7 @@ class States(PerVertex[Any]):
         [(1, 2)]
         """
         ranked = (pair for pair in self.items() if pair[1] is not None)
-        count = min(whole(n, "n", floats=True), len(self))
+        count = min(whole(n, "n", most=math.inf, floats=True), len(self))
         measure = key or (lambda state: state if self._record is None else state[0])
         try:
             return heapq.nlargest(count, ranked, key=lambda pair: _ordered(measure(pair[1])))

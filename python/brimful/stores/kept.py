@@ -69,9 +69,10 @@ def check_new(url: str) -> None:
             f"there is a store at {redacted_word(url)} already; open it, or remove its folder"
         )
     for folder in folders:
-        # A killed run leaves a folder of this name; the next run removes it.
+        # A killed run leaves a folder of this name, which the next run removes. A refused store
+        # leaves its lock.
         names = os.listdir(folder) if os.path.isdir(folder) else []
-        others = [name for name in names if not name.startswith(".brimful-run-")]
+        others = [name for name in names if name != "lock" and not name.startswith(".brimful-run-")]
         if others:
             raise UsageError(
                 f"{folder} has other files, such as {min(others)}; name another folder for the "
