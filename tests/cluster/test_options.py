@@ -99,6 +99,12 @@ def test_an_address_where_no_cluster_is_is_refused_at_once(
         driver._require_client(f"ray://{address}")
 
 
+def test_another_cluster_than_that_of_ray_is_refused(cluster: Cluster, graph: bf.Graph) -> None:
+    for address in ("127.0.0.1:1", "192.0.2.1:6379"):
+        with pytest.raises(bf.UsageError, match=rf"connected to .*, not at {address}; use cluster="):
+            bf.pagerank(graph, cluster=address)
+
+
 def test_a_connection_leaves_print_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
     known = builtins.print
     monkeypatch.setattr(builtins, "print", known)
