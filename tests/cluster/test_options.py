@@ -101,7 +101,7 @@ def test_an_address_where_no_cluster_is_is_refused_at_once(
 
 def test_another_cluster_than_that_of_ray_is_refused(cluster: Cluster, graph: bf.Graph) -> None:
     for address in ("127.0.0.1:1", "192.0.2.1:6379"):
-        with pytest.raises(bf.UsageError, match=rf"connected to .*, not at {address}; use cluster="):
+        with pytest.raises(bf.UsageError, match=rf"connected to .*, not at {address}; use"):
             bf.pagerank(graph, cluster=address)
 
 

@@ -95,7 +95,6 @@ fn received<const N: usize>(buffers: [PyBuffer<u8>; N]) -> Result<[Received; N]>
 }
 
 /// Calls `f` with views of bytes, which Python must not keep.
-#[expect(clippy::print_stderr, reason = "the last words of a process that ends at once")]
 pub(crate) fn with_views<'py, T>(
     py: Python<'py>,
     bytes: &[&[u8]],
@@ -107,9 +106,13 @@ pub(crate) fn with_views<'py, T>(
     let done = f(&views);
     for view in views {
         if view.call_method0("release").is_err() {
-            // Python would read memory that is about to end.
-            eprintln!("brimful: a connection keeps bytes after its call; the process ends");
-            std::process::abort();
+            let problem = c"brimful: a connection keeps bytes after its call";
+            // SAFETY: the text lives as long as the process, which ends here: Python would read
+            // memory that is gone.
+            #[expect(unsafe_code, reason = "Python says why it ends the process")]
+            unsafe {
+                pyo3::ffi::Py_FatalError(problem.as_ptr())
+            }
         }
     }
     done

@@ -9,7 +9,7 @@ mod lock;
 mod outputs;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::ErrorKind::{AlreadyExists, NotADirectory};
+use std::io::ErrorKind::{AlreadyExists, NotADirectory, NotFound};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -134,6 +134,17 @@ pub fn require_space(path: &Path, bytes: u64) -> Result<()> {
         return Err(Error::NoSpace { path: path.into(), needed: bytes, free });
     }
     Ok(())
+}
+
+/// Removes a file; one that is missing is no error.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != NotFound => Err(Error::io(path, "remove", e)),
+        _ => Ok(()),
+    }
 }
 
 /// Makes the folder `path` if it is missing; its parent must exist.

@@ -5,11 +5,9 @@
 //! direction. Invariant: `.properties` appears last; if it exists, the other files are complete.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
-use brimful_store::Error as StoreError;
+use brimful_store::external::remove_file;
 
 use super::sink::Sink;
 use super::{Exporting, OTHERS, WINDOW, each_edge};
@@ -54,17 +52,12 @@ impl Files {
         let paths = [&self.vertices, &self.edges, &self.properties];
         if overwrite {
             // It describes the old files.
-            match fs::remove_file(&self.properties) {
-                Err(error) if error.kind() != NotFound => {
-                    return Err(StoreError::io(&self.properties, "replace", error).into());
-                }
-                _ => {}
-            }
+            remove_file(&self.properties)?;
         }
         for (at, sink) in sinks.into_iter().enumerate() {
             if let Err(error) = sink.finish() {
                 // The first error is more useful than one of the removal.
-                paths[..at].iter().for_each(|path| drop(fs::remove_file(path)));
+                paths[..at].iter().for_each(|path| drop(remove_file(path)));
                 return Err(error);
             }
         }
