@@ -163,3 +163,19 @@ def test_threads_share_a_box(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert (box[:] == 10).all()
+
+
+def test_a_box_that_was_resized_far_opens_again(tmp_path: Path) -> None:
+    with bf.Box(tmp_path / "x", "f8", budget="64M") as box:
+        box.resize(10)
+        box[3] = 1.5
+        box.sync()
+        box.resize(10_000_000)
+        box[-1] = 2.5
+        with pytest.raises(bf.BudgetError, match=r"the smallest that works is [0-9]{4}M"):
+            box.resize(10**12)
+            box[-1] = 3.5
+        box.resize(10_000_000)
+    with bf.Box(tmp_path / "x", "f8", budget="64M") as box:
+        assert (box[3], box[500], box[-1]) == (1.5, 0, 2.5)
+        box.verify()

@@ -349,7 +349,9 @@ fn measure(
                     })
                 })?;
                 if overflows {
-                    return Err(Error::Usage("a vertex has 2^32 neighbors or more, and the lists of this algorithm hold fewer".into()));
+                    let problem = "a vertex has 2^32 neighbors or more, and the lists of this \
+                                   algorithm hold fewer";
+                    return Err(Error::Usage(problem.into()));
                 }
                 resources.job.advance(1);
                 Ok(lengths.iter().copied().max().unwrap_or(0))

@@ -112,8 +112,8 @@ impl Table {
         stream.and_then(|s| s.entries.get(page.number() as usize)).copied().unwrap_or(Entry::NONE)
     }
 
-    /// Extends the stream of `page` to it, if that takes at most `free` bytes more; else returns the
-    /// bytes that it takes.
+    /// Extends the stream of `page` to it, if that takes at most `free` bytes more; otherwise
+    /// returns the bytes that it takes.
     pub(super) fn extend_to(&mut self, page: PageId, free: u64) -> Result<(), u64> {
         let per_page = self.per_page;
         let stream = &mut self.streams[page.stream()];
@@ -134,6 +134,10 @@ impl Table {
             // the free memory in advance.
             let spare = (capacity / 2).min(free as usize / ENTRY_BYTES / 8);
             stream.entries.reserve_exact(len.max(capacity + spare) - stream.entries.len());
+        }
+        // Bytes of the last page of the table beyond its entries are zeros, which are no entries.
+        if let Some(changed) = stream.changed.get_mut(stream.entries.len() / per_page) {
+            *changed = true;
         }
         stream.entries.resize(len, Entry::NONE);
         stream.directory.resize(len.div_ceil(per_page), Entry::NONE);

@@ -470,3 +470,24 @@ fn a_page_whose_table_exceeds_the_memory_is_refused_before_it_changes() {
     assert_eq!((pages.pages(0), get(&pages, PageId::new(0, 3)).unwrap()), (4, 7));
     assert_eq!(get(&pages, PageId::new(0, 1 << 40)).unwrap(), 0);
 }
+
+#[test]
+fn pages_between_those_that_were_written_are_zeros() {
+    let folder = FaultFolder::new();
+    let memory = || memory(minimum_bytes(PAGE) + (1 << 20));
+    let pages = PageFile::create(&folder, &PURPOSE, b"", memory(), &traffic()).unwrap();
+    put(&pages, PageId::new(0, 1), 7).unwrap();
+    pages.sync(b"").unwrap();
+    // In another page of the table, and without a change.
+    put(&pages, PageId::new(0, 5000), 8).unwrap();
+    pages.update(&pages.write(), PageId::new(0, 5010), |_| ()).unwrap();
+    pages.update(&pages.write(), PageId::new(1, 20), |_| ()).unwrap();
+    pages.sync(b"").unwrap();
+    drop(pages);
+    let (pages, _) = PageFile::open(&folder, &PURPOSE, memory(), &traffic()).unwrap();
+    for (number, value) in [(0, 0), (1, 7), (2, 0), (255, 0), (4000, 0), (5000, 8), (5010, 0)] {
+        assert_eq!(get(&pages, PageId::new(0, number)).unwrap(), value, "page {number}");
+    }
+    assert_eq!(get(&pages, PageId::new(1, 20)).unwrap(), 0);
+    pages.verify(&brimful_store::Job::new()).unwrap();
+}
