@@ -20,8 +20,8 @@ _HIDDEN = ".brimful-import-"
 def whole_graph(out: str, *, replace: bool = False) -> Iterator[str]:
     """Yield a hidden path for a new graph; after the block the graph appears at `out`, durable.
 
-    With `replace`, the old graph is moved away first and then removed. It returns if the new one
-    cannot take its place.
+    With `replace`, the old graph is moved away first and then removed. It is moved back if the new
+    one cannot take its place.
 
     Raises:
         UsageError: Something is at `out`, without `replace`.

@@ -208,3 +208,18 @@ where
         Ok(counts)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_outside_the_consecutive_ones_are_unknown() {
+        let table = IdTable::Consecutive { first: 5, count: 3 };
+        let mut ids = [7, 5, 6];
+        assert!(table.map(&mut ids));
+        assert_eq!(ids, [2, 0, 1]);
+        assert!(!table.map(&mut [5, 8]));
+        assert!(!table.map(&mut [4, 5]));
+    }
+}
