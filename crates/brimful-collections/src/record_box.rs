@@ -489,15 +489,16 @@ impl RecordBox {
         let old = self.len();
         self.len.store(len.min(old), Ordering::Release);
         if len < old {
-            // The rest of the page becomes zero, for later records at these ids.
+            // The rest of the page becomes zero, for later records at these ids. Pages that were
+            // never written are zero.
             let (page, at) = self.place(len);
-            let keep = at > 0;
-            if keep {
+            let (keep, end) = (at > 0, old.div_ceil(self.per_page as u64).min(self.pages.pages(0)));
+            if keep && page.number() < end {
                 self.pages.update(&writing, page, |page| {
                     page.bytes_mut().get_mut(at..).unwrap_or_default().fill(0)
                 })?;
             }
-            for number in page.number() + u64::from(keep)..old.div_ceil(self.per_page as u64) {
+            for number in page.number() + u64::from(keep)..end {
                 self.pages.discard(&writing, PageId::new(0, number))?;
             }
         }
