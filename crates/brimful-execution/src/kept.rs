@@ -267,7 +267,9 @@ fn owner(folder: &Path) -> Result<Option<String>> {
 /// another store, because the manifest of a store is there before them.
 fn refuse_others(folder: &Path, ours: &[&str]) -> Result<()> {
     for name in names_in(folder)? {
-        if !ours.contains(&name.as_str()) && manifest::number(&name).is_none() {
+        // A kill may leave the unfinished file of the owner, which is hidden.
+        let is_ours = ours.contains(&name.as_str()) || name.starts_with(&format!(".{OWNER}."));
+        if !is_ours && manifest::number(&name).is_none() {
             return Err(Error::Usage(format!(
                 "{} has other files, such as {name}; name another folder for the store",
                 folder.display()
@@ -313,4 +315,40 @@ fn names_in(folder: &Path) -> Result<Vec<String>> {
         .map_err(|e| StoreError::io(folder, "list", e))?;
     let names: Vec<std::ffi::OsString> = names;
     Ok(names.into_iter().map(|name| name.to_string_lossy().into_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_of_format_2_is_read() {
+        let saved = r#"{"format": 2, "graph": "g", "fingerprint": 7, "properties": [],
+                        "condition": "Whole", "edges": [3], "notes": ""}"#;
+        let read = |format| {
+            versioned::parse::<Description>(Path::new("manifest-1"), 0, saved.as_bytes(), format)
+        };
+        let found = read(FORMAT).unwrap();
+        assert_eq!((found.id.as_str(), found.edges), ("", vec![3]));
+        assert!(matches!(read(1), Err(StoreError::Version { found: 2, supported: 1, .. })));
+    }
+
+    #[test]
+    fn only_folders_without_files_of_others_are_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |name: &str| {
+            fs::write(folder.path().join(name), "").unwrap();
+            let refused = refuse_others(folder.path(), &[FolderLock::NAME, OWNER]).is_err();
+            fs::remove_file(folder.path().join(name)).unwrap();
+            refused
+        };
+        for name in ["lock", "STORE", ".STORE.partial-7-8", "manifest-3"] {
+            assert!(!refused(name), "{name}");
+        }
+        for name in ["CURRENT", "current", "partition-0001", "partition-old", "notes.txt"] {
+            assert!(refused(name), "{name}");
+        }
+        assert!(is_partition("partition-0001") && !is_partition("partition-old"));
+        assert!(!is_partition("partition-"));
+    }
 }
