@@ -25,13 +25,11 @@ pub(crate) mod edges;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
 use brimful_engine::plan::needs::Needs;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::supersteps::moved;
 use brimful_engine::{
     AddEach, Globals, Greatest, Mode, Program, RunOptions, Stats, Values, Vertex,
     run as run_program,
@@ -43,6 +41,7 @@ use brimful_store::{Budget, Resources};
 use bytemuck::{Pod, Zeroable};
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::one_pass::OnePass;
 use crate::out_weights::AT_ONCE;
 use crate::places::for_each_place;
 use crate::planning::Planner;
@@ -229,7 +228,7 @@ fn for_all_sources(
     const PURPOSE: &str = "to keep the sums of all sources";
     request.refuse_max_supersteps()?;
     let variant = request.choice("variant", &["normalized", "unnormalized"])?;
-    let (begin, workers, connected) = (Instant::now(), resources.workers(), graph.connected());
+    let connected = graph.connected();
     let samples = request.count("samples")?;
     if samples == Some(0) {
         return Err(Error::Usage(
@@ -239,13 +238,12 @@ fn for_all_sources(
     let needs = Needs::of(&Dependencies::new(&[]));
     let extent = Extent::of(graph, needs.indexes, false);
     let least = Setting::new(&extent, resources).min_of_program(&needs, false);
-    resources.budget.require(least + extra, PURPOSE)?;
-    let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let before = moved(graph, resources);
+    let _memory = resources.budget.reserve_all(least + extra, PURPOSE)?;
+    let pass = OnePass::begin(graph, resources);
     let within = Resources::new(
         Budget::new(resources.budget.limit() - extra, 0),
         Arc::clone(&resources.job),
-        Some(workers),
+        Some(resources.workers()),
     )?;
     let sources = sources(graph, samples.unwrap_or(connected).min(connected), resources)?;
     let mut edges = 0;
@@ -255,9 +253,7 @@ fn for_all_sources(
         edges += output.stats.edges_visited;
         add(&output.states)?;
     }
-    let phases = vec![("search", begin.elapsed().as_secs_f64())];
-    let moved = moved(graph, resources) - before;
-    let stats = Stats::one_pass(Traversal::Dense, phases, edges, moved, workers);
+    let stats = pass.finish("search", Traversal::Dense, edges);
     Ok(Passed { share: sources.len() as f64 / connected.max(1) as f64, variant, stats })
 }
 

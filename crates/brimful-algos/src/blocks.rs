@@ -17,13 +17,11 @@
 //! vertex with edges, which the budget must hold.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
-use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::Scan;
 use brimful_engine::{RowColumn, Stats, Values};
 use brimful_graph::read::segment_reader;
@@ -33,6 +31,7 @@ use brimful_store::{Job, Resources};
 
 use crate::edge_rows::{self, edge_rows};
 use crate::info::{Info, Run, Takes};
+use crate::one_pass::OnePass;
 use crate::places::places;
 use crate::planning::Planner;
 use crate::request::{Finished, FinishedRows, Request};
@@ -259,19 +258,15 @@ fn with_forest<T>(
         let problem = format!("{} supports fewer than 2^31 vertices with edges", request.algorithm);
         return Err(Error::Usage(problem));
     }
-    let (begin, workers) = (Instant::now(), resources.workers());
+    let workers = resources.workers();
     let extent = Extent::of(graph, &[Index::In], false);
     let needed = Scan::minimum_bytes(&extent, workers) + array_bytes(extent.vertices, workers);
-    resources.budget.require(needed, PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let before = moved(graph, resources);
+    let memory = resources.budget.reserve_all(needed, PURPOSE)?;
+    let mut pass = OnePass::begin(graph, resources);
     let forest = Forest::of(graph, resources)?;
-    let find_seconds = begin.elapsed().as_secs_f64();
+    pass.end("find");
     let taken = take(forest, memory.bytes() - needed + edge_rows::min_bytes(workers))?;
-    let list_seconds = begin.elapsed().as_secs_f64() - find_seconds;
-    let phases = vec![("find", find_seconds), ("list", list_seconds)];
-    let (arcs, moved) = (2 * graph.description().arcs, moved(graph, resources) - before);
-    Ok((taken, Stats::one_pass(Traversal::Scan, phases, arcs, moved, workers)))
+    Ok((taken, pass.finish("list", Traversal::Scan, 2 * graph.description().arcs)))
 }
 
 fn bridges(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {

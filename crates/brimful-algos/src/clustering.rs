@@ -13,12 +13,10 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::Scan;
 use brimful_engine::{Stats, Values};
 use brimful_graph::{Graph, Index};
@@ -28,6 +26,7 @@ use brimful_store::scratch::ScratchArray;
 use bytemuck::{Pod, Zeroable};
 
 use crate::info::{Info, Run, Takes};
+use crate::one_pass::OnePass;
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -123,7 +122,7 @@ fn count(
 ) -> Result<(ScratchArray<Counts>, Stats)> {
     const PURPOSE: &str = "to keep neighbors in memory";
     request.refuse_max_supersteps()?;
-    let (begin, workers, vertices) = (Instant::now(), resources.workers(), graph.connected());
+    let (workers, vertices) = (resources.workers(), graph.connected());
     if vertices >= 1 << (u32::BITS - DIRECTION_BITS) {
         return Err(Error::Usage(
             "triangle counts support fewer than 2^30 vertices with edges".into(),
@@ -133,17 +132,14 @@ fn count(
     let extent = Extent::of(graph, &[Index::In], false);
     let (_, arrays) = array_bytes(&extent, workers);
     let needed = arrays + Scan::minimum_bytes(&extent, workers);
-    resources.budget.require(needed, PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let moved_before = moved(graph, resources);
+    let memory = resources.budget.reserve_all(needed, PURPOSE)?;
+    let mut pass = OnePass::begin(graph, resources);
     let scan = Scan::new(Arc::clone(shards), &extent, memory.bytes() - arrays, workers)?;
     let lists = lists(vertices as usize, &scan, resources)?;
     drop(scan);
-    let listed = begin.elapsed().as_secs_f64();
+    pass.end("list");
     let counts = triangles(&lists, resources)?;
-    let phases = vec![("list", listed), ("intersect", begin.elapsed().as_secs_f64() - listed)];
-    let moved = moved(graph, resources) - moved_before;
-    let stats = Stats::one_pass(Traversal::Scan, phases, shards.edges(), moved, workers);
+    let stats = pass.finish("intersect", Traversal::Scan, shards.edges());
     Ok((ScratchArray::of(counts, 1 << graph.description().interval_bits), stats))
 }
 

@@ -37,13 +37,11 @@ mod moving;
 mod refining;
 
 use std::sync::Arc;
-use std::time::Instant;
 
+use brimful_engine::Values;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::supersteps::moved;
-use brimful_engine::{Stats, Values};
 use brimful_graph::{Graph, Index};
 use brimful_store::{Reservation, Resources};
 
@@ -52,6 +50,7 @@ use crate::communities::moving::{Level, Moves};
 use crate::connected_components::labels::{WINDOW, labels};
 use crate::connected_components::propagation::Label;
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::one_pass::OnePass;
 use crate::planning::{Planner, fits_narrow};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -221,23 +220,16 @@ fn run<L: Label>(
     resources: &Resources,
 ) -> Result<Finished> {
     let settings = settings(method, request)?;
-    let (begin, workers) = (Instant::now(), resources.workers());
     let (_memory, budget) = prepared(&settings, request, graph, resources, 0)?;
-    let moved_before = moved(graph, resources);
+    let mut pass = OnePass::begin(graph, resources);
     let lists = Lists::of(graph, settings.weighted, &budget)?;
-    let listed = begin.elapsed().as_secs_f64();
+    pass.end("list");
     let (communities, edges) = communities(lists, &settings, &budget, None)?;
-    let moved_at = begin.elapsed().as_secs_f64();
+    pass.end("move");
     let order = Order::of(graph);
     let community = |vertex| communities[order.number(vertex) as usize];
     let labels = labels::<L>(graph, &community, resources)?;
-    let phases = vec![
-        ("list", listed),
-        ("move", moved_at - listed),
-        ("label", begin.elapsed().as_secs_f64() - moved_at),
-    ];
-    let moved = moved(graph, resources) - moved_before;
-    let stats = Stats::one_pass(Traversal::Scan, phases, edges, moved, workers);
+    let stats = pass.finish("label", Traversal::Scan, edges);
     let values = Values::vertices(labels, |label: L| Some(label.into()), Some).without_nulls();
     Finished::new(graph, "label", values, stats, method.name())
 }
@@ -267,8 +259,7 @@ fn prepared<'r>(
     let needed = lists::reading_bytes(&extent, workers)
         + method.array_bytes(extent.vertices, workers)
         + extra;
-    resources.budget.require(needed, PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let memory = resources.budget.reserve_all(needed, PURPOSE)?;
     let budget = ListBudget::new(memory.bytes() - needed, graph, resources);
     Ok((memory, budget))
 }

@@ -16,16 +16,14 @@
 pub(crate) mod diameter;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
 use brimful_engine::plan::needs::Needs;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
-use brimful_engine::supersteps::moved;
 use brimful_engine::{
-    Globals, Mode, Or, Program, RowColumn, RowWriter, RunOptions, Stats, Vertex, run as run_program,
+    Globals, Mode, Or, Program, RowColumn, RowWriter, RunOptions, Vertex, run as run_program,
 };
 use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
@@ -35,12 +33,15 @@ use bytemuck::{Pod, Zeroable};
 use crate::Result;
 use crate::edge_rows::{self, edge_rows};
 use crate::info::{Info, Run, Takes};
+use crate::one_pass::OnePass;
 use crate::out_weights::AT_ONCE;
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
 
 const PURPOSE: &str = "to search from many vertices";
+/// The phase of all searches.
+const PHASE: &str = "search";
 /// Searches that share a run.
 const LANES: usize = 64;
 /// The level of a vertex that a search has not reached; real levels are smaller.
@@ -242,8 +243,15 @@ fn spare_bytes(
     Ok(resources.budget.limit() - minimum - extra)
 }
 
+/// Begins a run from sources.
+fn begin<'r>(request: &Request, graph: &'r Graph, resources: &'r Resources) -> Result<OnePass<'r>> {
+    request.require_sources()?;
+    request.refuse_max_supersteps()?;
+    Ok(OnePass::begin(graph, resources))
+}
+
 fn distances(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
-    let began = Began::new(request, graph, resources)?;
+    let pass = begin(request, graph, resources)?;
     let (vertices, workers) = (graph.connected(), resources.workers());
     let min_rows = edge_rows::min_bytes(workers);
     let extra = place_bytes(vertices) + min_rows;
@@ -271,7 +279,11 @@ fn distances(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Re
         }
         Ok(())
     })?;
-    Ok(FinishedRows { table, stats: began.stats(searching.edges), variant: "64 searches" })
+    Ok(FinishedRows {
+        table,
+        stats: pass.finish(PHASE, Traversal::Dense, searching.edges),
+        variant: "64 searches",
+    })
 }
 
 fn eccentricity(
@@ -279,7 +291,7 @@ fn eccentricity(
     graph: &Arc<Graph>,
     resources: &Resources,
 ) -> Result<FinishedRows> {
-    let began = Began::new(request, graph, resources)?;
+    let pass = begin(request, graph, resources)?;
     let extra = edge_rows::min_bytes(resources.workers());
     spare_bytes(graph, ALONG, extra, resources)?;
     let sources = sources_of(request, graph)?;
@@ -305,35 +317,6 @@ fn eccentricity(
             rows.push(&[*place, eccentricity.into(), count])?;
         }
     }
-    let (table, stats) = (rows.finish()?, began.stats(searching.edges));
+    let (table, stats) = (rows.finish()?, pass.finish(PHASE, Traversal::Dense, searching.edges));
     Ok(FinishedRows { table, stats, variant: "64 searches" })
-}
-
-/// The beginning of a run.
-struct Began<'r> {
-    start: Instant,
-    moved_before: brimful_store::Moved,
-    graph: &'r Graph,
-    resources: &'r Resources,
-}
-
-impl<'r> Began<'r> {
-    /// A run that may be without sources.
-    fn of(request: &Request, graph: &'r Graph, resources: &'r Resources) -> Result<Self> {
-        request.refuse_max_supersteps()?;
-        Ok(Self { start: Instant::now(), moved_before: moved(graph, resources), graph, resources })
-    }
-
-    /// A run from sources.
-    fn new(request: &Request, graph: &'r Graph, resources: &'r Resources) -> Result<Self> {
-        request.require_sources()?;
-        Self::of(request, graph, resources)
-    }
-
-    /// The figures of the run, which has visited `edges` edges.
-    fn stats(&self, edges: u64) -> Stats {
-        let phases = vec![("search", self.start.elapsed().as_secs_f64())];
-        let moved = moved(self.graph, self.resources) - self.moved_before;
-        Stats::one_pass(Traversal::Dense, phases, edges, moved, self.resources.workers())
-    }
 }

@@ -23,14 +23,12 @@
 //! any budget.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
 use brimful_engine::plan::needs::Needs;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
-use brimful_engine::supersteps::moved;
 use brimful_engine::{
     AddEach, Globals, Mode, Program, RowColumn, RowWriter, RunOptions, Stats, Vertex,
     run as run_program,
@@ -42,6 +40,7 @@ use brimful_store::{Budget, Resources};
 use bytemuck::{Pod, Zeroable};
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::one_pass::OnePass;
 use crate::out_weights::{self, AT_ONCE};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
@@ -301,15 +300,14 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let settings = Settings::of(request)?;
     request.options(0).check_weights(graph)?;
     request.refuse_negative_weights(graph, &resources.job)?;
-    let (begin, workers, job) = (Instant::now(), resources.workers(), &resources.job);
+    let (workers, job) = (resources.workers(), &resources.job);
     let extent = Extent::of(graph, BOTH_WAYS, request.weighted);
     let minimum = Setting::new(&extent, resources).min_of_program(&needs(&settings), false);
     let (extra, limit) = (min_bytes(workers), resources.budget.limit());
-    resources.budget.require(minimum + extra, PURPOSE)?;
-    let _memory = resources.budget.reserve(limit, PURPOSE)?;
+    let _memory = resources.budget.reserve_all(minimum + extra, PURPOSE)?;
     // Half of the remaining bytes are for runs over the edges, a quarter each for sorting and rows.
     let spare = (limit - minimum - extra) / 4;
-    let moved_before = moved(graph, resources);
+    let mut pass = OnePass::begin(graph, resources);
     let run_resources =
         Resources::new(Budget::new(limit - extra - 2 * spare, 0), Arc::clone(job), Some(workers))?;
     let sorting = sorter::minimum_bytes(workers, size_of::<Part>()) + spare;
@@ -322,13 +320,9 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         options.in_scratch(graph, |folder| Sorter::<Part>::new(folder, sorting, workers, job))?;
     let (edges, index_seconds) =
         project(request, &settings, graph, &options, &run_resources, &sorter)?;
-    let projected = begin.elapsed().as_secs_f64();
+    pass.end("project");
     let rows = write_rows(&settings, graph, sorter, RowWriter::MINIMUM_BYTES + spare, resources)?;
-    let seconds = begin.elapsed().as_secs_f64();
-    let phases = vec![("project", projected), ("sort", seconds - projected)];
-    let moved = moved(graph, resources) - moved_before;
-    let stats = Stats::one_pass(Traversal::Dense, phases, edges, moved, workers);
-    let stats = Stats { index_seconds, ..stats };
+    let stats = Stats { index_seconds, ..pass.finish("sort", Traversal::Dense, edges) };
     Ok(FinishedRows { table: rows.finish()?, stats, variant: "very sparse" })
 }
 

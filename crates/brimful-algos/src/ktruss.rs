@@ -14,21 +14,20 @@
 //! graph. Rows are sorted in any budget.
 
 use std::sync::Arc;
-use std::time::Instant;
 
+use brimful_engine::RowColumn;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
-use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::Scan;
-use brimful_engine::{RowColumn, Stats};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::edge_rows::{self, edge_rows};
 use crate::info::{Info, Run, Takes};
 use crate::neighbor_lists::{Listed, NeighborLists, common};
+use crate::one_pass::OnePass;
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
@@ -77,7 +76,7 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
     const PURPOSE: &str = "to keep edges and their triangles in memory";
     request.refuse_max_supersteps()?;
-    let (begin, workers) = (Instant::now(), resources.workers());
+    let workers = resources.workers();
     let (arcs, directed) = (graph.description().arcs, graph.description().directed);
     let entries = Listed::Symmetric.max_entries(arcs, directed);
     if entries / 2 >= u64::from(u32::MAX) {
@@ -86,14 +85,13 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let extent = Extent::of(graph, &[Index::In], false);
     let reading = Scan::minimum_bytes(&extent, workers);
     let needed = reading + array_bytes(extent.vertices, entries, workers);
-    resources.budget.require(needed, PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let before = moved(graph, resources);
+    let memory = resources.budget.reserve_all(needed, PURPOSE)?;
+    let mut pass = OnePass::begin(graph, resources);
     let left = memory.bytes() - NeighborLists::min_bytes(&extent, workers);
     let lists = NeighborLists::of(graph, Listed::Symmetric, left, resources)?;
-    let listed = begin.elapsed().as_secs_f64();
+    pass.end("list");
     let (ends, truss) = Peeling::new(lists, resources)?.peel(resources)?;
-    let peeled = begin.elapsed().as_secs_f64();
+    pass.end("peel");
     let places = places(graph, &resources.job)?;
     let peeled_bytes = place_bytes(extent.vertices) + 12 * ends.len() as u64;
     let table = edge_rows(graph, COLUMNS, memory.bytes() - peeled_bytes, resources, |push| {
@@ -102,13 +100,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
             push([one.min(other), one.max(other)], u64::from(*truss))
         })
     })?;
-    let phases = vec![
-        ("list", listed),
-        ("peel", peeled - listed),
-        ("sort", begin.elapsed().as_secs_f64() - peeled),
-    ];
-    let moved = moved(graph, resources) - before;
-    let stats = Stats::one_pass(Traversal::Scan, phases, arcs, moved, workers);
+    let stats = pass.finish("sort", Traversal::Scan, arcs);
     Ok(FinishedRows { table, stats, variant: "peeling" })
 }
 

@@ -24,6 +24,7 @@ pub mod kcore;
 mod ktruss;
 pub mod label_propagation;
 mod neighbor_lists;
+mod one_pass;
 mod out_weights;
 pub mod pagerank;
 pub mod partition;

@@ -10,18 +10,16 @@
 //!
 //! Exact but for rounding. One pass over the edges in one thread; 20 bytes a vertex.
 
-use std::time::Instant;
-
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::Scan;
-use brimful_engine::{ResultTable, Stats, Values};
+use brimful_engine::{ResultTable, Values};
 use brimful_graph::read::segment_reader::for_each_edge;
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 
+use crate::one_pass::OnePass;
 use crate::out_weights::{AT_ONCE, scale_of_weights};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -148,8 +146,8 @@ pub fn conductance(
     weighted: bool,
     resources: &Resources,
 ) -> Result<(Finished, Request)> {
-    let (begin, graph) = (Instant::now(), partition.graph());
-    let (request, before) = (request("conductance", weighted), moved(graph, resources));
+    let (request, graph) = (request("conductance", weighted), partition.graph());
+    let pass = OnePass::begin(graph, resources);
     let Communities { numbers, inside, strengths } =
         Communities::of(partition, &request, resources)?;
     let whole: f64 = strengths.iter().sum();
@@ -161,10 +159,7 @@ pub fn conductance(
     let window = 1 << graph.description().interval_bits;
     let numbers = ScratchArray::of(numbers.into(), window);
     let values = Values::floats(numbers, conductance, |_| None);
-    let phases = vec![("measure", begin.elapsed().as_secs_f64())];
-    let moved = moved(graph, resources) - before;
-    let (arcs, workers) = (graph.description().arcs, resources.workers());
-    let stats = Stats::one_pass(Traversal::Scan, phases, arcs, moved, workers);
+    let stats = pass.finish("measure", Traversal::Scan, graph.description().arcs);
     let finished = Finished::new(graph, "conductance", values, stats, "strength")?;
     Ok((finished, request))
 }

@@ -18,14 +18,12 @@
 //! walks of 4,096 walkers. Rows beyond the budget go to scratch.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
-use brimful_engine::supersteps::moved;
-use brimful_engine::{RowColumn, RowWriter, Stats};
+use brimful_engine::{RowColumn, RowWriter};
 use brimful_graph::ids::offsets::IdOffsets;
 use brimful_graph::random::Random;
 use brimful_graph::read::external_order::{self, ExternalOrder};
@@ -34,6 +32,7 @@ use brimful_store::Resources;
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::neighbor_lists::{Listed, NeighborLists};
+use crate::one_pass::OnePass;
 use crate::out_weights::scale_of_weights;
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
@@ -189,16 +188,15 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let settings = Settings { scale, ..Settings::of(request)? };
     request.options(0).check_weights(graph)?;
     request.refuse_negative_weights(graph, &resources.job)?;
-    let (begin, workers) = (Instant::now(), resources.workers());
+    let workers = resources.workers();
     let extent = Extent::of(graph, &[Index::In], request.weighted);
     let arrays = settings.array_bytes(extent.vertices, longest_list(graph), workers);
     let needed = NeighborLists::min_bytes(&extent, workers) + arrays;
-    resources.budget.require(needed, PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let before = moved(graph, resources);
+    let memory = resources.budget.reserve_all(needed, PURPOSE)?;
+    let mut pass = OnePass::begin(graph, resources);
     let spare = memory.bytes() - needed;
     let lists = NeighborLists::of(graph, settings.listed(), spare, resources)?;
-    let listed = begin.elapsed().as_secs_f64();
+    pass.end("list");
     // Half of the bytes that lists leave is for walkers, and half for rows.
     let spare = spare.saturating_sub(lists.resident_bytes()) / 2;
     let more = (spare / settings.walker_bytes()).min(MAX_WALKERS);
@@ -225,9 +223,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         first += batch.len() as u64;
         resources.job.advance(batch.len() as u64);
     }
-    let phases = vec![("list", listed), ("walk", begin.elapsed().as_secs_f64() - listed)];
-    let moved = moved(graph, resources) - before;
-    let stats = Stats::one_pass(Traversal::Scan, phases, edges, moved, workers);
+    let stats = pass.finish("walk", Traversal::Scan, edges);
     let variant = match (settings.p, settings.q) {
         (1.0, 1.0) => "first-order",
         _ => "node2vec",

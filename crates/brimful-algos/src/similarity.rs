@@ -25,14 +25,12 @@
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
-use brimful_engine::supersteps::moved;
-use brimful_engine::{RowColumn, RowWriter, Stats};
+use brimful_engine::{RowColumn, RowWriter};
 use brimful_graph::edges::{BATCH_EDGES, EdgeBatch};
 use brimful_graph::ids::external::ExternalId;
 use brimful_graph::ids::names::NameBatch;
@@ -43,6 +41,7 @@ use brimful_store::{Job, Resources};
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::neighbor_lists::{Listed, NeighborLists, common};
+use crate::one_pass::OnePass;
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Pairs, Request};
@@ -249,17 +248,16 @@ fn settings(request: &Request) -> Result<(Measure, u64)> {
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
     const PURPOSE: &str = "to compare neighbors";
     let (measure, k) = settings(request)?;
-    let (begin, workers) = (Instant::now(), resources.workers());
+    let workers = resources.workers();
     let extent = Extent::of(graph, &[Index::In], false);
     let finding = request.pairs.as_ref().map(|_| finding_bytes(graph));
     let needed = NeighborLists::min_bytes(&extent, workers)
         + array_bytes(extent.vertices, longest_list(graph), finding, workers);
-    resources.budget.require(needed, PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let moved_before = moved(graph, resources);
+    let memory = resources.budget.reserve_all(needed, PURPOSE)?;
+    let mut pass = OnePass::begin(graph, resources);
     let spare = memory.bytes() - needed;
     let lists = NeighborLists::of(graph, Listed::Symmetric, spare, resources)?;
-    let listed = begin.elapsed().as_secs_f64();
+    pass.end("list");
     let row_bytes = RowWriter::MINIMUM_BYTES + spare.saturating_sub(lists.resident_bytes());
     let edges = lists.entries();
     let similarity = Similarity::new(lists, measure, resources)?;
@@ -268,9 +266,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         Some(pairs) => push_pairs(&similarity, pairs, graph, &mut rows, resources)?,
         None => push_partners(&similarity, k as usize, graph, &mut rows, resources)?,
     }
-    let phases = vec![("list", listed), ("compare", begin.elapsed().as_secs_f64() - listed)];
-    let moved = moved(graph, resources) - moved_before;
-    let stats = Stats::one_pass(Traversal::Scan, phases, edges, moved, workers);
+    let stats = pass.finish("compare", Traversal::Scan, edges);
     Ok(FinishedRows { table: rows.finish()?, stats, variant: request.choice("measure", MEASURES)? })
 }
 

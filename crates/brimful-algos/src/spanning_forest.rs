@@ -12,14 +12,12 @@
 //! must hold. One pass over the edges, O(|E| log |E|).
 
 use std::sync::Arc;
-use std::time::Instant;
 
+use brimful_engine::Values;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::Scan;
-use brimful_engine::{Stats, Values};
 use brimful_graph::read::segment_reader::for_each_edge;
 use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
@@ -28,6 +26,7 @@ use brimful_store::{Error as StoreError, Resources};
 use bytemuck::{Pod, Zeroable};
 
 use crate::info::{Info, Run, Takes};
+use crate::one_pass::OnePass;
 use crate::places::places;
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
@@ -101,22 +100,19 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         let problem = "spanning_forest supports fewer than 2^31 vertices with edges";
         return Err(Error::Usage(problem.into()));
     }
-    let (begin, workers) = (Instant::now(), resources.workers());
+    let workers = resources.workers();
     let extent = Extent::of(graph, &[Index::In], request.weighted);
     let needed = Scan::minimum_bytes(&extent, workers) + array_bytes(extent.vertices, workers);
-    resources.budget.require(needed, PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let memory = resources.budget.reserve_all(needed, PURPOSE)?;
     let least = sorter::minimum_bytes(workers, size_of::<WeightedEdge>());
-    let before = moved(graph, resources);
+    let mut pass = OnePass::begin(graph, resources);
     let forest = forest(graph, request.weighted, memory.bytes() - needed + least, resources)?;
-    let joined = begin.elapsed().as_secs_f64();
+    pass.end("join");
     let Rooted { parents, order } = Rooted::new(&forest, graph.connected() as usize);
     drop(order);
     drop(forest);
     let offsets = offsets_of(graph, &parents, resources)?;
-    let phases = vec![("join", joined), ("root", begin.elapsed().as_secs_f64() - joined)];
-    let (arcs, moved) = (graph.description().arcs, moved(graph, resources) - before);
-    let stats = Stats::one_pass(Traversal::Scan, phases, arcs, moved, workers);
+    let stats = pass.finish("root", Traversal::Scan, graph.description().arcs);
     let values = Values::vertices(offsets, Some, Some).without_nulls();
     Finished::new(graph, "parent", values, stats, "minimum")
 }

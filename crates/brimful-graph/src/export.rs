@@ -273,8 +273,7 @@ pub fn write(
     }
     let names = if graph.longest_name().is_some() { NameCursor::MEMORY_BYTES } else { 0 };
     let minimum = minimum_bytes(options, resources.workers()) + names;
-    resources.budget.require(minimum, "to export edges")?;
-    let memory = resources.budget.reserve(resources.budget.limit(), "to export edges")?;
+    let memory = resources.budget.reserve_all(minimum, "to export edges")?;
     let compressing = options.compression.map_or(0, Compression::memory_bytes);
     let memory_bytes = memory.bytes() - compressing - names;
     let exporting = Exporting { graph, path, options, resources, memory_bytes };

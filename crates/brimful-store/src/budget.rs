@@ -105,6 +105,15 @@ impl Budget {
         }
     }
 
+    /// Reserves the whole budget for work that needs `bytes` of it.
+    ///
+    /// # Errors
+    /// `Error::Budget` if the budget has fewer bytes, or if some of them are reserved.
+    pub fn reserve_all(self: &Arc<Self>, bytes: u64, purpose: &str) -> Result<Reservation> {
+        self.require(bytes, purpose)?;
+        self.reserve(self.limit, purpose)
+    }
+
     fn too_small(&self, bytes: u64, purpose: &str) -> Error {
         Error::Budget {
             budget: self.total,

@@ -16,11 +16,9 @@ mod parts;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::supersteps::moved;
 use brimful_engine::{RunOptions, Stats};
 use brimful_graph::random::splitmix64;
 use brimful_graph::read::segment_reader::SegmentReader;
@@ -32,6 +30,7 @@ use brimful_store::{Error as StoreError, Resources};
 use bytemuck::{Pod, Zeroable};
 
 use crate::Result;
+use crate::one_pass::OnePass;
 use crate::out_weights::AT_ONCE;
 use crate::sorting::sorted;
 pub(super) use memory::forecast;
@@ -105,15 +104,10 @@ struct Order {
 
 impl<'r> Run<'r> {
     fn colors(&self) -> Result<(ScratchArray<u32>, Stats)> {
-        let (graph, resources) = (self.graph, self.resources);
-        let before = moved(graph, resources);
-        let (mut begin, mut phases) = (Instant::now(), Vec::new());
-        let mut end = |phase| {
-            phases.push((phase, begin.elapsed().as_secs_f64()));
-            begin = Instant::now();
-        };
+        let graph = self.graph;
+        let mut pass = OnePass::begin(graph, self.resources);
         let Order { classes, ranks, vertices } = self.order()?;
-        end("order");
+        pass.end("order");
         let keys = Keys::of(graph.connected());
         let parts = Part::cut(bands(&classes), self.memory.bits_of_part(), keys.max_len());
         if parts.len() > Keys::MAX_PARTS {
@@ -121,14 +115,11 @@ impl<'r> Run<'r> {
         }
         let edges = self.sort(keys, &parts, &ranks)?;
         drop(ranks);
-        end("sort");
+        pass.end("sort");
         let colors = self.color(keys, &parts, edges)?;
-        end("color");
+        pass.end("color");
         let colors = self.by_vertex(&vertices, &colors)?;
-        end("write");
-        let (arcs, moved) = (graph.description().arcs, moved(graph, resources) - before);
-        let stats = Stats::one_pass(Traversal::Scan, phases, arcs, moved, resources.workers());
-        Ok((colors, stats))
+        Ok((colors, pass.finish("write", Traversal::Scan, graph.description().arcs)))
     }
 
     fn contradiction(&self) -> StoreError {

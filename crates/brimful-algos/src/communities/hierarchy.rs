@@ -9,13 +9,11 @@
 //! method.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
-use brimful_engine::supersteps::moved;
-use brimful_engine::{RowColumn, RowWriter, RunOptions, Stats};
+use brimful_engine::{RowColumn, RowWriter, RunOptions};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 use brimful_store::sorter::Sorter;
@@ -26,6 +24,7 @@ use crate::connected_components::labels::labels;
 use crate::connected_components::propagation::Label;
 use crate::edge_rows::{self, EdgeRow};
 use crate::info::{Info, ParameterInfo, Run};
+use crate::one_pass::OnePass;
 use crate::places::for_each_place;
 use crate::planning::{Planner, fits_narrow};
 use crate::request::{FinishedRows, Request};
@@ -108,11 +107,11 @@ fn run<L: Label>(
     graph: &Arc<Graph>,
     resources: &Resources,
 ) -> Result<FinishedRows> {
-    let (begin, workers, job) = (Instant::now(), resources.workers(), &resources.job);
+    let (workers, job) = (resources.workers(), &resources.job);
     let settings = Settings { iterations: 1, ..super::settings(method, request)? };
     let extra = extra_bytes(graph.connected(), workers);
     let (_memory, budget) = prepared(&settings, request, graph, resources, extra)?;
-    let moved_before = moved(graph, resources);
+    let mut pass = OnePass::begin(graph, resources);
     let lists = Lists::of(graph, settings.weighted, &budget)?;
     let sorting = edge_rows::min_bytes(workers) - RowWriter::MINIMUM_BYTES;
     let sorter = RunOptions::default()
@@ -141,7 +140,7 @@ fn run<L: Label>(
     )?;
     drop(last);
     writer.finish()?;
-    let moved_at = begin.elapsed().as_secs_f64();
+    pass.end("move");
     let columns = &COLUMNS[..COLUMNS.len().min(levels as usize + 1)];
     let mut rows = RowWriter::new(graph, columns, RowWriter::MINIMUM_BYTES, job);
     let mut row = Vec::with_capacity(columns.len());
@@ -163,8 +162,6 @@ fn run<L: Label>(
         job.advance(records.len() as u64);
         Ok::<(), Error>(())
     })?;
-    let phases = vec![("move", moved_at), ("sort", begin.elapsed().as_secs_f64() - moved_at)];
-    let moved = moved(graph, resources) - moved_before;
-    let stats = Stats::one_pass(Traversal::Scan, phases, edges, moved, workers);
+    let stats = pass.finish("sort", Traversal::Scan, edges);
     Ok(FinishedRows { table: rows.finish()?, stats, variant: method.name() })
 }

@@ -9,12 +9,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::{Scan, ScannedEdges};
 use brimful_engine::{Error, Result, Stats};
 use brimful_graph::{Graph, Index};
@@ -25,6 +23,7 @@ use bytemuck::Pod;
 
 use super::labels::{WINDOW, labels, least_of_sets};
 use super::propagation::Label;
+use crate::one_pass::OnePass;
 use crate::planning::Planner;
 
 /// Bytes of the arrays for `nodes`: parents, the least offset in the tree of each root, and labels.
@@ -112,23 +111,19 @@ fn joined<L: Label, S>(
     resources: &Resources,
 ) -> Result<(ScratchArray<S>, Stats)> {
     const PURPOSE: &str = "to find components by union-find";
-    let (begin, workers, shards) = (Instant::now(), resources.workers(), graph.forward());
+    let (workers, shards) = (resources.workers(), graph.forward());
     let extent = Extent::of(graph, &[Index::In], false);
     let needed = min_bytes::<L>(&extent, workers, each).ok_or_else(|| too_large(each))?;
-    resources.budget.require(needed, PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let moved_before = moved(graph, resources);
+    let memory = resources.budget.reserve_all(needed, PURPOSE)?;
+    let mut pass = OnePass::begin(graph, resources);
     let arrays = array_bytes::<L>(each * extent.vertices);
     let scan = Scan::new(Arc::clone(shards), &extent, memory.bytes() - arrays, workers)?;
     let forest = Forest::new((each * graph.connected()) as usize);
     scan.for_each(resources, |edges| join(&forest, edges))?;
     drop(scan);
-    let joined = begin.elapsed().as_secs_f64();
+    pass.end("join");
     let labels = label(&forest)?;
-    let phases = vec![("join", joined), ("label", begin.elapsed().as_secs_f64() - joined)];
-    let moved = moved(graph, resources) - moved_before;
-    let stats = Stats::one_pass(Traversal::Scan, phases, shards.edges(), moved, workers);
-    Ok((labels, stats))
+    Ok((labels, pass.finish("label", Traversal::Scan, shards.edges())))
 }
 
 struct Forest(Vec<AtomicU32>);

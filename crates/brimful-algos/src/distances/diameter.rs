@@ -15,16 +15,18 @@
 use std::sync::Arc;
 
 use brimful_engine::RowWriter;
+use brimful_engine::result::stats::Traversal;
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 
 use crate::distances::{
-    Began, DISTANCES_COLUMNS, LANES, PURPOSE, Reached, Searching, UNREACHED, for_each, plan,
+    DISTANCES_COLUMNS, LANES, PHASE, PURPOSE, Reached, Searching, UNREACHED, for_each, plan,
     sources_of, spare_bytes,
 };
 use crate::edge_rows;
 use crate::info::{Info, Run, Takes};
+use crate::one_pass::OnePass;
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
 
@@ -129,7 +131,8 @@ impl Component<'_, '_> {
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
     let indexes = indexes(graph.description().directed);
-    let began = Began::of(request, graph, resources)?;
+    request.refuse_max_supersteps()?;
+    let pass = OnePass::begin(graph, resources);
     let extra = level_bytes(graph.connected()) + edge_rows::min_bytes(resources.workers());
     spare_bytes(graph, indexes, extra, resources)?;
     let sources = sources_of(request, graph)?;
@@ -157,7 +160,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         }
         rows.push(&words)?;
     }
-    let (table, stats) = (rows.finish()?, began.stats(searching.edges));
+    let (table, stats) = (rows.finish()?, pass.finish(PHASE, Traversal::Dense, searching.edges));
     Ok(FinishedRows { table, stats, variant: "ifub" })
 }
 

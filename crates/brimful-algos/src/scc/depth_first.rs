@@ -7,11 +7,9 @@
 //! below a position. O(|V| + |E|), on one thread.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::adjacency::Adjacency;
 use brimful_engine::traverse::by_source::EdgesBySource;
 use brimful_engine::{Result, Stats};
@@ -22,6 +20,7 @@ use brimful_store::scratch::ScratchArray;
 use crate::Error;
 use crate::connected_components::labels::{WINDOW, labels};
 use crate::connected_components::propagation::Label;
+use crate::one_pass::OnePass;
 
 /// Start vertices between two checks for a cancellation.
 const TURNS: usize = 1 << 14;
@@ -60,31 +59,17 @@ pub(super) fn components<L: Label>(
     needed: u64,
     resources: &Resources,
 ) -> Result<(ScratchArray<L>, Stats)> {
-    let begin = Instant::now();
     let _memory = resources.budget.reserve(needed, "to search for strong components in memory")?;
-    let moved_before = moved(graph, resources);
+    let mut pass = OnePass::begin(graph, resources);
     let indexes = vec![Arc::clone(graph.forward())];
     resources.job.begin("unpack", graph.description().arcs);
     let adjacency = Adjacency::of(graph, indexes, (false, false), resources)?;
-    let unpacked = begin.elapsed().as_secs_f64();
+    pass.end("unpack");
     let components = search(&adjacency, graph.connected() as usize, resources)?;
     drop(adjacency);
-    let searched = begin.elapsed().as_secs_f64();
+    pass.end("search");
     let labels = labels(graph, &|vertex| components[vertex as usize], resources)?;
-    let labelled = begin.elapsed().as_secs_f64();
-    let phases =
-        vec![("unpack", unpacked), ("search", searched - unpacked), ("label", labelled - searched)];
-    let moved = moved(graph, resources) - moved_before;
-    Ok((
-        labels,
-        Stats::one_pass(
-            Traversal::Search,
-            phases,
-            graph.description().arcs,
-            moved,
-            resources.workers(),
-        ),
-    ))
+    Ok((labels, pass.finish("label", Traversal::Search, graph.description().arcs)))
 }
 
 /// A number for each vertex, less than the number of vertices, shared by the vertices of a

@@ -238,8 +238,7 @@ where
         let encoding =
             encoding_bytes(workers, task.weighted, task.positioned) + MESSAGES * MAX_MESSAGE_BYTES;
         let minimum = encoding + sorter::minimum_bytes(workers, size_of::<R>());
-        resources.budget.require(minimum, PURPOSE)?;
-        let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+        let memory = resources.budget.reserve_all(minimum, PURPOSE)?;
         let bytes = memory.bytes() - encoding;
         let Task { layout, geometry, policy, undirected, .. } = task;
         let job = &resources.job;

@@ -181,8 +181,8 @@ pub fn import_in(
     let positions = has_positions && options.policy.leaves_out();
     let minimum = options.minimum_bytes(resources.workers(), may_have_weights, has_positions);
     let decoding = decoding_bytes(resources.workers(), input.files(), &resources.job)?;
-    resources.budget.require(minimum.saturating_add(decoding), "to build a graph")?;
-    let memory = resources.budget.reserve(resources.budget.limit(), "to build a graph")?;
+    let memory =
+        resources.budget.reserve_all(minimum.saturating_add(decoding), "to build a graph")?;
     if options.directed && options.undirected {
         return Err(Error::Usage("a graph is directed or undirected, not both".into()));
     }

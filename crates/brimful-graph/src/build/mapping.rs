@@ -186,8 +186,7 @@ where
     fn with<R: EdgeRecord>(self) -> Result<Counts> {
         let Self { task, table, resources, mut batches, send } = self;
         let minimum = BATCH_BYTES + 2 * PartWriter::<R, S>::minimum_bytes(&task.bounds);
-        resources.budget.require(minimum, PURPOSE)?;
-        let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+        let memory = resources.budget.reserve_all(minimum, PURPOSE)?;
         // A buffer is copied when it is sent.
         let bytes = (memory.bytes() - BATCH_BYTES) / 2;
         let layout = task.bounds.layout;

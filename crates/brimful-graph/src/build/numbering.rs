@@ -60,8 +60,7 @@ pub fn number_ids(
     mut send: impl FnMut(usize, Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     let task: Task = serde_json::from_slice(task).map_err(|_| damaged())?;
-    resources.budget.require(numbering_bytes(), PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let memory = resources.budget.reserve_all(numbering_bytes(), PURPOSE)?;
     let edges = (memory.bytes() - 2 * BATCH_BYTES) / EDGE_BYTES;
     let most_ends = task.most_ids.min(2 * edges as usize);
     let (mut generation, mut out, mut number) = (Generation::default(), Output::default(), 0);

@@ -98,8 +98,7 @@ pub fn parse_file(
     let minimum = minimum_bytes(positions);
     let decoder = decompress::decoder_bytes(&file.path, &resources.job)?;
     let more = decoder.saturating_sub(DECODER_BYTES);
-    resources.budget.require(minimum.saturating_add(more), PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let memory = resources.budget.reserve_all(minimum.saturating_add(more), PURPOSE)?;
     let id_bytes = (memory.bytes() - minimum - more) / 2;
     let decoder_bytes = memory.bytes() - minimum - id_bytes + DECODER_BYTES;
     let files = std::slice::from_ref(file);
@@ -143,8 +142,7 @@ pub fn read_stream<E: EdgeStream>(
 ) -> Result<()> {
     let positions = choices.policy.leaves_out();
     let minimum = minimum_bytes(positions);
-    resources.budget.require(minimum, PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let memory = resources.budget.reserve_all(minimum, PURPOSE)?;
     if positions {
         stream.note_places();
     }
@@ -188,8 +186,7 @@ pub fn replace_numbers(
 ) -> Result<()> {
     let replacement: Replacement = serde_json::from_slice(task).map_err(|_| damaged())?;
     let minimum = minimum_bytes(true);
-    resources.budget.require(minimum, "to replace numbers by ids")?;
-    let memory = resources.budget.reserve(resources.budget.limit(), "to replace numbers by ids")?;
+    let memory = resources.budget.reserve_all(minimum, "to replace numbers by ids")?;
     let id_bytes = memory.bytes() - minimum;
     let (mut sender, entry): (_, Box<dyn Fn(usize) -> Option<u64>>) = match replacement {
         Replacement::Ranks(choices) => {

@@ -54,8 +54,7 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     let done = || Ok(begin.elapsed().as_secs_f64());
     let (folder, weighted) = (graph.folder(), graph.description().weighted);
     let minimum = minimum_bytes(resources.workers(), weighted, false);
-    resources.budget.require(minimum, "to build an index")?;
-    let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
+    let memory = resources.budget.reserve_all(minimum, "to build an index")?;
     // Since this graph was opened, another process may have built and published the index.
     let latest = graph.reopened()?;
     if latest.shards(Index::Reverse).is_some() {
