@@ -40,9 +40,10 @@ use brimful_store::scratch::ScratchArray;
 use brimful_store::{Budget, Resources};
 use bytemuck::{Pod, Zeroable};
 
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::one_pass::OnePass;
 use crate::out_weights::AT_ONCE;
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::places::for_each_place;
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
@@ -53,20 +54,18 @@ const LANES: usize = 8;
 /// The level of a vertex that no path has reached.
 const UNREACHED: u32 = u32::MAX;
 
-const PARAMETERS: &[ParameterInfo] = &[
-    ParameterInfo {
-        name: "samples",
-        default: "none: all vertices",
-        meaning: "estimate from this many sampled sources",
-        values: Accepts::Count,
-    },
-    ParameterInfo {
-        name: "variant",
-        default: "normalized",
-        meaning: "normalized: divided by the number of pairs of vertices; unnormalized: not",
-        values: Accepts::Words(&["normalized", "unnormalized"]),
-    },
-];
+const SAMPLES: ParameterInfo = ParameterInfo {
+    name: "samples",
+    values: Accepts::CountOrNone("all vertices"),
+    meaning: "estimate from this many sampled sources",
+};
+const VARIANT: ParameterInfo = ParameterInfo {
+    name: "variant",
+    values: Accepts::Words(&["normalized", "unnormalized"]),
+    meaning: "normalized: divided by the number of pairs of vertices; unnormalized: not",
+};
+
+const PARAMETERS: &[ParameterInfo] = &[SAMPLES, VARIANT];
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
@@ -193,7 +192,7 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
 fn plan_sources(planner: &Planner<'_>, extra: u64) -> Result<Forecast> {
     planner.request.refuse_max_supersteps()?;
     let vertices = planner.of_scan(|setting| setting.extent.vertices);
-    let sources = planner.request.count("samples")?.unwrap_or(vertices).min(vertices);
+    let sources = SAMPLES.count_or_none(planner.request)?.unwrap_or(vertices).min(vertices);
     // R-MAT graphs have about seven levels; each superstep walks one of two indexes.
     let supersteps = 16 * sources.div_ceil(LANES as u64);
     let steps = Steps::about(supersteps, supersteps as f64 / 2.0);
@@ -227,9 +226,9 @@ fn for_all_sources(
 ) -> Result<Passed> {
     const PURPOSE: &str = "to keep the sums of all sources";
     request.refuse_max_supersteps()?;
-    let variant = request.choice("variant", &["normalized", "unnormalized"])?;
+    let variant = VARIANT.word(request)?;
     let connected = graph.connected();
-    let samples = request.count("samples")?;
+    let samples = SAMPLES.count_or_none(request)?;
     if samples == Some(0) {
         return Err(Error::Usage(
             "samples must be at least 1; leave it out to search from all vertices".into(),

@@ -14,12 +14,19 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
 use crate::sources::Sources;
 use crate::sssp::ShortestPaths;
 use crate::{Error, Result};
+
+const VALUES: ParameterInfo = ParameterInfo {
+    name: "values",
+    values: Accepts::Words(&["distance", "parent"]),
+    meaning: "distance, or parent: the smallest neighbor one level nearer",
+};
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
@@ -28,15 +35,10 @@ pub(crate) const INFO: Info = Info {
                parent in the tree",
     column: "distance",
     takes: Takes { source: true, asynchronous: true, ..Takes::PROGRAM },
-    parameters: &[ParameterInfo {
-        name: "values",
-        default: "distance",
-        meaning: "distance, or parent: the smallest neighbor one level nearer",
-        values: Accepts::Words(&["distance", "parent"]),
-    }],
+    parameters: &[VALUES],
     run: Run::Vertices(run),
     plan: |planner| {
-        if planner.request.choice("values", &["distance", "parent"])? == "parent" {
+        if VALUES.word(planner.request)? == "parent" {
             return planner.program(&Parents { sources: 0.into() }, steps(planner)?);
         }
         if let Some(forecast) = asynchronous(planner)? {
@@ -137,7 +139,7 @@ impl Program for Parents {
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let sources = request.sources(graph, &resources.job)?;
-    if request.choice("values", &["distance", "parent"])? == "parent" {
+    if VALUES.word(request)? == "parent" {
         if graph.key_bounds()?.is_some_and(|(smallest, largest)| largest - smallest == u64::MAX) {
             // The greatest offset would equal the mark for no parent.
             return Err(Error::Usage(

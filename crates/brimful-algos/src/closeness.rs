@@ -33,13 +33,11 @@ use brimful_graph::random::splitmix64;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
-
-/// The default logarithm of the number of registers.
-const REGISTER_BITS: u64 = 6;
 
 /// Passes over all edges, for each superstep on a wide graph: NY takes 179 in 671 supersteps.
 const WIDE_PASSES: f64 = 0.27;
@@ -51,12 +49,11 @@ const UNPACKED_TRAFFIC: u64 = 17;
 
 const TAKES: Takes = Takes { cluster: true, checkpoints: true, ..Takes::NOTHING };
 
-const PARAMETERS: &[ParameterInfo] = &[ParameterInfo {
+const REGISTER_BITS: ParameterInfo = ParameterInfo {
     name: "register_bits",
-    default: "6",
+    values: Accepts::Count(6),
     meaning: "6, 8 or 10: logarithm of the bytes of a counter; standard errors 13, 6.5 and 3.3 %",
-    values: Accepts::Count,
-}];
+};
 
 /// The registry entry of closeness.
 pub(crate) const CLOSENESS: Info = Info {
@@ -65,7 +62,7 @@ pub(crate) const CLOSENESS: Info = Info {
                vertices with a path to it, times their share",
     column: "closeness",
     takes: TAKES,
-    parameters: PARAMETERS,
+    parameters: &[REGISTER_BITS],
     run: Run::Vertices(|request, graph, resources| {
         let others = graph.vertices().saturating_sub(1) as f64;
         by_bits(request, Scored { graph, resources, score: move |sums| closeness(sums, others) })
@@ -80,7 +77,7 @@ pub(crate) const HARMONIC: Info = Info {
                other vertices",
     column: "harmonic",
     takes: TAKES,
-    parameters: PARAMETERS,
+    parameters: &[REGISTER_BITS],
     run: Run::Vertices(|request, graph, resources| {
         by_bits(request, Scored { graph, resources, score: |sums: Sums| sums.inverses })
     }),
@@ -238,7 +235,7 @@ trait WithRegisters {
 }
 
 fn by_bits<W: WithRegisters>(request: &Request, purpose: W) -> Result<W::Output> {
-    match request.count("register_bits")?.unwrap_or(REGISTER_BITS) {
+    match REGISTER_BITS.count(request)? {
         6 => purpose.with::<64>(request),
         8 => purpose.with::<256>(request),
         10 => purpose.with::<1024>(request),

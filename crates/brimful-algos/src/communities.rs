@@ -49,8 +49,9 @@ use crate::communities::lists::{ListBudget, Lists, Order};
 use crate::communities::moving::{Level, Moves};
 use crate::connected_components::labels::{WINDOW, labels};
 use crate::connected_components::propagation::Label;
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::one_pass::OnePass;
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::planning::{Planner, fits_narrow};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -58,32 +59,26 @@ use crate::{Error, Result};
 /// The default gain of modularity by a sweep below which a level ends.
 const TOLERANCE: f64 = 1e-7;
 
-/// The default number of iterations.
-const ITERATIONS: u64 = 2;
-
 const TAKES: Takes = Takes { tolerance: Some(TOLERANCE), weights: true, ..Takes::NOTHING };
 
-const PARAMETERS: &[ParameterInfo] = &[
-    ParameterInfo {
-        name: "resolution",
-        default: "1.0",
-        meaning: "above 1: more and smaller communities; below: fewer and larger ones",
-        values: Accepts::Number,
-    },
-    ParameterInfo {
-        name: "iterations",
-        default: "2",
-        meaning: "passes up the hierarchy; each starts from single vertices and improves the \
+const RESOLUTION: ParameterInfo = ParameterInfo {
+    name: "resolution",
+    values: Accepts::Number(1.0),
+    meaning: "above 1: more and smaller communities; below: fewer and larger ones",
+};
+const ITERATIONS: ParameterInfo = ParameterInfo {
+    name: "iterations",
+    values: Accepts::Count(2),
+    meaning: "passes up the hierarchy; each starts from single vertices and improves the \
                   previous result",
-        values: Accepts::Count,
-    },
-    ParameterInfo {
-        name: "levels",
-        default: "none: all",
-        meaning: "stop after this many levels of the hierarchy, in a single iteration",
-        values: Accepts::Count,
-    },
-];
+};
+const LEVELS: ParameterInfo = ParameterInfo {
+    name: "levels",
+    values: Accepts::CountOrNone("all"),
+    meaning: "stop after this many levels of the hierarchy, in a single iteration",
+};
+
+const PARAMETERS: &[ParameterInfo] = &[RESOLUTION, ITERATIONS, LEVELS];
 
 /// The registry entry of Louvain's method.
 pub(crate) const LOUVAIN: Info = Info {
@@ -156,7 +151,7 @@ struct Settings {
 }
 
 fn settings(method: Method, request: &Request) -> Result<Settings> {
-    let resolution = request.number("resolution", 1.0)?;
+    let resolution = RESOLUTION.number(request)?;
     let tolerance = request.tolerance.unwrap_or(TOLERANCE);
     for (name, number) in [("resolution", resolution), ("tolerance", tolerance)] {
         if number.is_nan() || number < 0.0 {
@@ -164,12 +159,12 @@ fn settings(method: Method, request: &Request) -> Result<Settings> {
         }
     }
     request.refuse_max_supersteps()?;
-    let (levels, iterations) = (request.count("levels")?, request.count("iterations")?);
-    if levels.is_some() && iterations.is_some_and(|iterations| iterations != 1) {
+    let (levels, iterations) = (LEVELS.count_or_none(request)?, ITERATIONS.count(request)?);
+    if levels.is_some() && ITERATIONS.is_given(request) && iterations != 1 {
         let problem = "levels applies to a single iteration; leave out levels or iterations";
         return Err(Error::Usage(problem.into()));
     }
-    let iterations = if levels.is_some() { 1 } else { iterations.unwrap_or(ITERATIONS) };
+    let iterations = if levels.is_some() { 1 } else { iterations };
     let (levels, weighted) = (levels.unwrap_or(u64::MAX), request.weighted);
     Ok(Settings { method, resolution, levels, iterations, tolerance, weighted })
 }

@@ -16,7 +16,8 @@ use brimful_engine::{Stats, Values};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::planning::{InMemory, Planner, fits_narrow, require_either};
 use crate::request::{Finished, Request, inapplicable};
 use crate::{Error, Result};
@@ -26,10 +27,9 @@ use propagation::{ConnectedComponents, Label};
 /// The parameter that chooses the method.
 pub(crate) const METHOD: ParameterInfo = ParameterInfo {
     name: "method",
-    default: "auto",
+    values: Accepts::Words(&["auto", "union_find", "propagation"]),
     meaning: "union_find: one pass, arrays in memory; propagation: any budget; auto: union_find if \
               it fits",
-    values: Accepts::Words(&["auto", "union_find", "propagation"]),
 };
 
 /// The registry entry.
@@ -74,7 +74,7 @@ fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
 
 /// The condition for union-find in a request.
 pub(crate) fn union_find_wanted(request: &Request) -> Result<InMemory> {
-    let method = request.choice("method", &["auto", "union_find", "propagation"])?;
+    let method = METHOD.word(request)?;
     if request.max_supersteps.is_some() && method == "union_find" {
         return Err(inapplicable("max-supersteps", "union_find"));
     }

@@ -13,10 +13,17 @@ use brimful_engine::{Add, Count, Globals, Mode, Output, Program, Values, Vertex}
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::request::{Finished, Request};
 use crate::sources::Sources;
 use crate::{Error, Result};
+
+const LENGTH: ParameterInfo = ParameterInfo {
+    name: "length",
+    values: Accepts::CountOrNone("shortest paths"),
+    meaning: "count walks of this many edges",
+};
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
@@ -25,14 +32,9 @@ pub(crate) const INFO: Info = Info {
                given length",
     column: "paths",
     takes: Takes { source: true, ..Takes::PROGRAM },
-    parameters: &[ParameterInfo {
-        name: "length",
-        default: "none: shortest paths",
-        meaning: "count walks of this many edges",
-        values: Accepts::Count,
-    }],
+    parameters: &[LENGTH],
     run: Run::Vertices(run),
-    plan: |planner| match planner.request.count("length")? {
+    plan: |planner| match LENGTH.count_or_none(planner.request)? {
         Some(length) => planner.program(&WalkCounts { sources: 0.into() }, Steps::exactly(length)),
         None => planner.program(
             &ShortestPathCounts { sources: 0.into() },
@@ -115,7 +117,7 @@ impl Program for WalkCounts {
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let sources = request.sources(graph, &resources.job)?;
-    let Some(length) = request.count("length")? else {
+    let Some(length) = LENGTH.count_or_none(request)? else {
         let program = ShortestPathCounts { sources: sources.clone() };
         let output = checked(request.run(&program, u64::MAX, graph, resources)?)?;
         let own = move |place| Some(u64::from(sources.has_isolated(place)));

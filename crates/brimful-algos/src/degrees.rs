@@ -12,8 +12,15 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 
 use crate::Result;
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::request::{Finished, Request};
+
+const DIRECTION: ParameterInfo = ParameterInfo {
+    name: "direction",
+    values: Accepts::Words(&["out", "in", "both"]),
+    meaning: "which arcs of a vertex count",
+};
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
@@ -21,12 +28,7 @@ pub(crate) const INFO: Info = Info {
     computes: "numbers of outgoing or incoming arcs, with multiplicity",
     column: "degree",
     takes: Takes::PROGRAM,
-    parameters: &[ParameterInfo {
-        name: "direction",
-        default: "out",
-        meaning: "which arcs of a vertex count",
-        values: Accepts::Words(&["out", "in", "both"]),
-    }],
+    parameters: &[DIRECTION],
     run: Run::Vertices(run),
     plan: |planner| {
         let (_, program, supersteps) = chosen(planner.request)?;
@@ -66,7 +68,7 @@ impl Program for Degrees {
 
 /// The requested direction, the program and its number of supersteps.
 fn chosen(request: &Request) -> Result<(&'static str, Degrees, u64)> {
-    let direction = request.choice("direction", &["out", "in", "both"])?;
+    let direction = DIRECTION.word(request)?;
     Ok((direction, Degrees { outgoing: direction != "in" }, u64::from(direction != "out")))
 }
 

@@ -39,9 +39,10 @@ use brimful_store::sorter::{self, Record, SortWriter, Sorter};
 use brimful_store::{Budget, Resources};
 use bytemuck::{Pod, Zeroable};
 
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::one_pass::OnePass;
 use crate::out_weights::{self, AT_ONCE};
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
@@ -49,11 +50,8 @@ use crate::{Error, Result};
 const PURPOSE: &str = "to embed the vertices";
 /// Dimensions that share a run over the edges.
 const LANES: usize = 16;
-/// The default and the maximum number of dimensions.
-const DIMENSIONS: u64 = 128;
+/// The maximum number of dimensions.
 const MAX_DIMENSIONS: u64 = 4096;
-/// The default weights of the powers.
-const WEIGHTS: &[f64] = &[0.0, 1.0, 1.0];
 /// The maximum number of powers.
 const MAX_POWERS: usize = 64;
 
@@ -62,38 +60,34 @@ const COLUMNS: &[RowColumn] = &[("vertex", Kind::Vertex)];
 
 const BOTH_WAYS: &[Index] = &[Index::In, Index::Reverse];
 
+const DIMENSIONS: ParameterInfo = ParameterInfo {
+    name: "dimensions",
+    values: Accepts::Count(128),
+    meaning: "length of an embedding, at most 4096",
+};
+const ITERATION_WEIGHTS: ParameterInfo = ParameterInfo {
+    name: "iteration_weights",
+    values: Accepts::Numbers(&[0.0, 1.0, 1.0]),
+    meaning: "weights of the neighbors at 1, 2, ... steps of a walk",
+};
+const NORMALIZATION: ParameterInfo = ParameterInfo {
+    name: "normalization",
+    values: Accepts::Number(0.0),
+    meaning: "below 0: vertices with many edges count less; the paper's beta",
+};
+const SEED: ParameterInfo = ParameterInfo {
+    name: "seed",
+    values: Accepts::Count(0),
+    meaning: "a different seed gives a different projection",
+};
+
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "fastrp",
     computes: "embeddings: nearby vertices have similar vectors (FastRP); direction ignored",
     column: "embedding",
     takes: Takes { weights: true, ..Takes::NOTHING },
-    parameters: &[
-        ParameterInfo {
-            name: "dimensions",
-            default: "128",
-            meaning: "length of an embedding, at most 4096",
-            values: Accepts::Count,
-        },
-        ParameterInfo {
-            name: "iteration_weights",
-            default: "0,1,1",
-            meaning: "weights of the neighbors at 1, 2, ... steps of a walk",
-            values: Accepts::Numbers,
-        },
-        ParameterInfo {
-            name: "normalization",
-            default: "0.0",
-            meaning: "below 0: vertices with many edges count less; the paper's beta",
-            values: Accepts::Number,
-        },
-        ParameterInfo {
-            name: "seed",
-            default: "0",
-            meaning: "a different seed gives a different projection",
-            values: Accepts::Count,
-        },
-    ],
+    parameters: &[DIMENSIONS, ITERATION_WEIGHTS, NORMALIZATION, SEED],
     run: Run::Rows(COLUMNS, run),
     plan,
 };
@@ -109,13 +103,13 @@ struct Settings {
 impl Settings {
     fn of(request: &Request) -> Result<Self> {
         request.refuse_max_supersteps()?;
-        let dimensions = request.count("dimensions")?.unwrap_or(DIMENSIONS);
+        let dimensions = DIMENSIONS.count(request)?;
         if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
             let problem =
                 format!("dimensions must be from 1 to {MAX_DIMENSIONS}, not {dimensions}");
             return Err(Error::Usage(problem));
         }
-        let weights = request.numbers("iteration_weights", WEIGHTS)?;
+        let weights = ITERATION_WEIGHTS.numbers(request)?;
         if !(1..=MAX_POWERS).contains(&weights.len()) {
             let problem = format!(
                 "iteration_weights must be 1 to {MAX_POWERS} numbers, not {}",
@@ -123,8 +117,8 @@ impl Settings {
             );
             return Err(Error::Usage(problem));
         }
-        let normalization = request.number("normalization", 0.0)?;
-        let seed = request.count("seed")?.unwrap_or(0);
+        let normalization = NORMALIZATION.number(request)?;
+        let seed = SEED.count(request)?;
         Ok(Self { dimensions: dimensions as usize, weights, normalization, seed })
     }
 

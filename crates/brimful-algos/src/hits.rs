@@ -23,8 +23,9 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::pagerank::{check_sum, sum_of_scores};
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::request::{Finished, Request, checked_tolerance};
 use crate::{Result, out_weights};
 
@@ -33,18 +34,19 @@ const TOLERANCE: f64 = 1e-8;
 /// The default limit of supersteps.
 const SUPERSTEPS: u64 = 200;
 
+const VALUES: ParameterInfo = ParameterInfo {
+    name: "values",
+    values: Accepts::Words(&["authority", "hub"]),
+    meaning: "the score that the result contains",
+};
+
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "hits",
     computes: "hubs and authorities: good hubs lead to good authorities; each kind sums to 1",
     column: "authority",
     takes: Takes { tolerance: Some(TOLERANCE), ..Takes::ITERATION },
-    parameters: &[ParameterInfo {
-        name: "values",
-        default: "authority",
-        meaning: "the score that the result contains",
-        values: Accepts::Words(&["authority", "hub"]),
-    }],
+    parameters: &[VALUES],
     run: Run::Vertices(run),
     plan: |planner| {
         let tolerance = planner.request.tolerance.unwrap_or(TOLERANCE);
@@ -148,7 +150,7 @@ impl Program for HubsAndAuthorities {
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    let name = request.choice("values", &["authority", "hub"])?;
+    let name = VALUES.word(request)?;
     request.refuse_negative_weights(graph, &resources.job)?;
     let program = HubsAndAuthorities::new(request.tolerance.unwrap_or(TOLERANCE))
         .map_err(brimful_engine::Error::Usage)?;

@@ -8,44 +8,9 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 
 use crate::Result;
+use crate::parameter::ParameterInfo;
 use crate::planning::Planner;
 use crate::request::{Finished, FinishedRows, Request};
-
-/// A parameter of an algorithm.
-#[derive(Debug, Clone, Copy)]
-pub struct ParameterInfo {
-    /// Its name.
-    pub name: &'static str,
-    /// The default, as text.
-    pub default: &'static str,
-    /// A description of the parameter, for help texts.
-    pub meaning: &'static str,
-    /// The values that it accepts.
-    pub values: Accepts,
-}
-
-impl ParameterInfo {
-    /// The default as a given value is displayed, such as `1` for 1.0.
-    pub(crate) fn default_value(&self) -> String {
-        match (self.values, self.default.parse::<f64>()) {
-            (Accepts::Number, Ok(number)) => number.to_string(),
-            _ => self.default.into(),
-        }
-    }
-}
-
-/// The values that a parameter accepts.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Accepts {
-    /// A number.
-    Number,
-    /// A whole number, at least 0.
-    Count,
-    /// A list of numbers.
-    Numbers,
-    /// One of these words.
-    Words(&'static [&'static str]),
-}
 
 /// The shared options that an algorithm supports.
 #[derive(Debug, Clone, Copy, PartialEq)]

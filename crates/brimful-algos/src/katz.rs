@@ -18,19 +18,32 @@ use brimful_engine::{Add, Globals, Mode, Program, Sum, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::pagerank::sum_of_scores;
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::request::{Finished, Request, checked_tolerance};
 use crate::{Error, Result};
 
-/// The default factor of an edge.
-const ALPHA: f64 = 0.1;
-/// The default entry of a vertex that no edge leads to.
-const BETA: f64 = 1.0;
 /// The default tolerance.
 const TOLERANCE: f64 = 1e-6;
 /// The default limit of supersteps.
 const SUPERSTEPS: u64 = 1000;
+
+const ALPHA: ParameterInfo = ParameterInfo {
+    name: "alpha",
+    values: Accepts::Number(0.1),
+    meaning: "factor of an edge, below 1 / the largest eigenvalue",
+};
+const BETA: ParameterInfo = ParameterInfo {
+    name: "beta",
+    values: Accepts::Number(1.0),
+    meaning: "value of a vertex without incoming edges",
+};
+const VARIANT: ParameterInfo = ParameterInfo {
+    name: "variant",
+    values: Accepts::Words(&["normalized", "unnormalized"]),
+    meaning: "normalized: the squares sum to 1; unnormalized: weighted numbers of walks",
+};
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
@@ -38,26 +51,7 @@ pub(crate) const INFO: Info = Info {
     computes: "Katz centrality: number of walks to a vertex, one of k edges counting alpha^k",
     column: "katz",
     takes: Takes { tolerance: Some(TOLERANCE), ..Takes::ITERATION },
-    parameters: &[
-        ParameterInfo {
-            name: "alpha",
-            default: "0.1",
-            meaning: "factor of an edge, below 1 / the largest eigenvalue",
-            values: Accepts::Number,
-        },
-        ParameterInfo {
-            name: "beta",
-            default: "1.0",
-            meaning: "value of a vertex without incoming edges",
-            values: Accepts::Number,
-        },
-        ParameterInfo {
-            name: "variant",
-            default: "normalized",
-            meaning: "normalized: the squares sum to 1; unnormalized: weighted numbers of walks",
-            values: Accepts::Words(&["normalized", "unnormalized"]),
-        },
-    ],
+    parameters: &[ALPHA, BETA, VARIANT],
     run: Run::Vertices(run),
     plan: |planner| {
         let program = program(planner.request)?;
@@ -125,12 +119,12 @@ impl Program for Katz {
 }
 
 fn program(request: &Request) -> Result<Katz> {
-    let (alpha, beta) = (request.number("alpha", ALPHA)?, request.number("beta", BETA)?);
+    let (alpha, beta) = (ALPHA.number(request)?, BETA.number(request)?);
     Katz::new(alpha, beta, request.tolerance.unwrap_or(TOLERANCE)).map_err(Error::Usage)
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    let variant = request.choice("variant", &["normalized", "unnormalized"])?;
+    let variant = VARIANT.word(request)?;
     let program = program(request)?;
     let output = request.run(&program, SUPERSTEPS, graph, resources)?;
     // If there is no isolated vertex, this entry is unused.

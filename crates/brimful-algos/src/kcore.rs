@@ -28,9 +28,17 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::Result;
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::planning::{InMemory, Planner, require_either};
 use crate::request::{Finished, Request};
+
+const METHOD: ParameterInfo = ParameterInfo {
+    name: "method",
+    values: Accepts::Words(&["auto", "peeling", "rounds"]),
+    meaning: "peeling: numbers of all vertices, and some edges, in memory; rounds: any budget; \
+                  auto: peeling if it fits",
+};
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
@@ -39,13 +47,7 @@ pub(crate) const INFO: Info = Info {
                direction ignored",
     column: "core",
     takes: Takes::PROGRAM,
-    parameters: &[ParameterInfo {
-        name: "method",
-        default: "auto",
-        meaning: "peeling: numbers of all vertices, and some edges, in memory; rounds: any budget; \
-                  auto: peeling if it fits",
-        values: Accepts::Words(&["auto", "peeling", "rounds"]),
-    }],
+    parameters: &[METHOD],
     run: Run::Vertices(run),
     plan,
 };
@@ -55,7 +57,7 @@ const NEIGHBORS: &[Index] = &[Index::In, Index::Reverse];
 
 /// The condition under which a request uses peeling in memory.
 fn peeling_wanted(request: &Request) -> Result<InMemory> {
-    InMemory::chosen(request, "peeling", "rounds")
+    InMemory::chosen(request, &METHOD, "peeling", "rounds")
 }
 
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {

@@ -27,6 +27,7 @@ mod neighbor_lists;
 mod one_pass;
 mod out_weights;
 pub mod pagerank;
+pub mod parameter;
 pub mod partition;
 mod places;
 pub mod planning;

@@ -30,8 +30,9 @@ use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::out_weights::{self, AT_ONCE, Exponents};
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::planning::{Planner, supersteps_of_a_power};
 use crate::request::{Finished, Request, checked_tolerance};
 use crate::sources::Sources;
@@ -46,6 +47,23 @@ pub(crate) const SUPERSTEPS: u64 = 100;
 /// The largest deviation from 1 of the sum of normalized scores. Rounding, even of 32-bit signals,
 /// stays far below it.
 const SUM_TOLERANCE: f64 = 1e-4;
+
+const DAMPING: ParameterInfo = ParameterInfo {
+    name: "damping",
+    values: Accepts::Number(0.85),
+    meaning: "probability of following an edge, 0 to 1",
+};
+const VARIANT: ParameterInfo = ParameterInfo {
+    name: "variant",
+    values: Accepts::Words(&["normalized", "unnormalized"]),
+    meaning: "normalized: scores sum to 1; unnormalized: as Signal/Collect",
+};
+const METHOD: ParameterInfo = ParameterInfo {
+    name: "method",
+    values: Accepts::Words(&["power", "delta"]),
+    meaning: "power: every vertex signals in every superstep; delta: increments above the \
+                      tolerance",
+};
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
@@ -65,27 +83,7 @@ pub(crate) const INFO: Info = Info {
         cluster: true,
         checkpoints: true,
     },
-    parameters: &[
-        ParameterInfo {
-            name: "damping",
-            default: "0.85",
-            meaning: "probability of following an edge, 0 to 1",
-            values: Accepts::Number,
-        },
-        ParameterInfo {
-            name: "variant",
-            default: "normalized",
-            meaning: "normalized: scores sum to 1; unnormalized: as Signal/Collect",
-            values: Accepts::Words(&["normalized", "unnormalized"]),
-        },
-        ParameterInfo {
-            name: "method",
-            default: "power",
-            meaning: "power: every vertex signals in every superstep; delta: increments above the \
-                      tolerance",
-            values: Accepts::Words(&["power", "delta"]),
-        },
-    ],
+    parameters: &[DAMPING, VARIANT, METHOD],
     run: Run::Vertices(|request, graph, resources| match request.narrow {
         true => run::<f32>(request, graph, resources),
         false => run::<f64>(request, graph, resources),
@@ -350,21 +348,20 @@ impl<S: Precision> Program for PageRank<S> {
 
 /// The parameters without sources; and true if the method is by increments.
 fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
-    let variant = match request.choice("variant", &["normalized", "unnormalized"])? {
+    let variant = match VARIANT.word(request)? {
         "normalized" => Variant::Normalized,
         _ => Variant::Unnormalized,
     };
-    let (damping, tolerance) =
-        (request.number("damping", 0.85)?, request.tolerance.unwrap_or(TOLERANCE));
+    let (damping, tolerance) = (DAMPING.number(request)?, request.tolerance.unwrap_or(TOLERANCE));
     PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
     if !request.sources.is_empty() && variant == Variant::Unnormalized {
         return Err(Error::Usage(
             "personalized PageRank is normalized: leave out --source or --param variant".into(),
         ));
     }
-    let mut by_increments = request.choice("method", &["power", "delta"])? == "delta";
+    let mut by_increments = METHOD.word(request)? == "delta";
     if request.asynchronous && request.store.is_some() && !by_increments {
-        if request.parameters.contains_key("method") {
+        if METHOD.is_given(request) {
             return Err(Error::Usage(
                 "the method power needs supersteps, which the asynchronous mode on a store lacks; \
                  leave it out"
@@ -404,10 +401,7 @@ fn run<S: Precision>(
         .then(|| request.sources(graph, &resources.job))
         .transpose()?;
     if by_increments {
-        if !request.parameters.contains_key("method")
-            && request.asynchronous
-            && request.store.is_some()
-        {
+        if !METHOD.is_given(request) && request.asynchronous && request.store.is_some() {
             resources.job.say(
                 "the method power needs supersteps, which the asynchronous mode on a store lacks; \
                  PageRank runs by increments (method=delta)",

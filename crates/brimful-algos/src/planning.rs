@@ -13,6 +13,7 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::diameter::supersteps_across;
+use crate::parameter::ParameterInfo;
 use crate::request::{Request, StoreChoice};
 use crate::{Error, Result};
 
@@ -46,10 +47,11 @@ impl InMemory {
     /// supersteps.
     pub(crate) fn chosen(
         request: &Request,
+        method: &ParameterInfo,
         in_memory: &'static str,
         other: &'static str,
     ) -> Result<Self> {
-        let method = request.choice("method", &["auto", in_memory, other])?;
+        let method = method.word(request)?;
         let in_supersteps = request.max_supersteps.is_some()
             || request.store.is_some()
             || request.checkpoints.is_some()

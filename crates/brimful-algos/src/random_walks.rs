@@ -30,18 +30,18 @@ use brimful_graph::read::external_order::{self, ExternalOrder};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::neighbor_lists::{Listed, NeighborLists};
 use crate::one_pass::OnePass;
 use crate::out_weights::scale_of_weights;
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
 
-/// The default numbers of walks of a vertex and of vertices of a walk, as in node2vec.
-const WALKS: u64 = 10;
-const LENGTH: u64 = 80;
+/// The maximum number of walks of a vertex, and of vertices of a walk.
+const MAX_COUNT: u64 = 1 << 31;
 /// The minimum and the maximum number of walkers at a time.
 const MIN_WALKERS: u64 = 1 << 12;
 const MAX_WALKERS: u64 = 1 << 24;
@@ -55,44 +55,36 @@ const ENDED: u32 = u32::MAX;
 const COLUMNS: &[RowColumn] =
     &[("walk", Kind::Integer), ("step", Kind::Integer), ("vertex", Kind::Vertex)];
 
+const WALKS: ParameterInfo =
+    ParameterInfo { name: "walks", values: Accepts::Count(10), meaning: "walks from each vertex" };
+const LENGTH: ParameterInfo = ParameterInfo {
+    name: "length",
+    values: Accepts::Count(80),
+    meaning: "maximum number of vertices of a walk",
+};
+const P: ParameterInfo = ParameterInfo {
+    name: "p",
+    values: Accepts::Number(1.0),
+    meaning: "node2vec: below 1, walks turn back more often",
+};
+const Q: ParameterInfo = ParameterInfo {
+    name: "q",
+    values: Accepts::Number(1.0),
+    meaning: "node2vec: below 1, walks go farther away",
+};
+const SEED: ParameterInfo = ParameterInfo {
+    name: "seed",
+    values: Accepts::Count(0),
+    meaning: "a different seed gives different walks",
+};
+
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "random_walks",
     computes: "random walks from each vertex: uniform, by weights, or node2vec's with p and q",
     column: "vertex",
     takes: Takes { weights: true, ..Takes::NOTHING },
-    parameters: &[
-        ParameterInfo {
-            name: "walks",
-            default: "10",
-            meaning: "walks from each vertex",
-            values: Accepts::Count,
-        },
-        ParameterInfo {
-            name: "length",
-            default: "80",
-            meaning: "maximum number of vertices of a walk",
-            values: Accepts::Count,
-        },
-        ParameterInfo {
-            name: "p",
-            default: "1.0",
-            meaning: "node2vec: below 1, walks turn back more often",
-            values: Accepts::Number,
-        },
-        ParameterInfo {
-            name: "q",
-            default: "1.0",
-            meaning: "node2vec: below 1, walks go farther away",
-            values: Accepts::Number,
-        },
-        ParameterInfo {
-            name: "seed",
-            default: "0",
-            meaning: "a different seed gives different walks",
-            values: Accepts::Count,
-        },
-    ],
+    parameters: &[WALKS, LENGTH, P, Q, SEED],
     run: Run::Rows(COLUMNS, run),
     plan,
 };
@@ -112,20 +104,16 @@ struct Settings {
 impl Settings {
     fn of(request: &Request) -> Result<Self> {
         request.refuse_max_supersteps()?;
-        let counts = [("walks", WALKS), ("length", LENGTH)];
-        let [walks, length] = counts.map(|(name, usual)| {
-            let count = request.count(name)?.unwrap_or(usual);
-            match (1..=1 << 31).contains(&count) {
-                true => Ok(count),
-                false => Err(Error::Usage(format!("{name} must be from 1 to 2^31, not {count}"))),
-            }
+        let [walks, length] = [WALKS, LENGTH].map(|one| match one.count(request)? {
+            count @ 1..=MAX_COUNT => Ok(count),
+            count => Err(Error::Usage(format!("{} must be from 1 to 2^31, not {count}", one.name))),
         });
-        let [p, q] = ["p", "q"].map(|name| match request.number(name, 1.0)? {
+        let [p, q] = [P, Q].map(|one| match one.number(request)? {
             number if number > 0.0 && number.is_finite() => Ok(number),
-            number => Err(Error::Usage(format!("{name} must be above 0, not {number}"))),
+            number => Err(Error::Usage(format!("{} must be above 0, not {number}", one.name))),
         });
         let (walks, length, p, q) = (walks?, length?, p?, q?);
-        let seed = request.count("seed")?.unwrap_or(0);
+        let seed = SEED.count(request)?;
         Ok(Self { walks, length, p, q, seed, weighted: request.weighted, scale: 1.0 })
     }
 

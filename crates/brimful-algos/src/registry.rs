@@ -7,7 +7,8 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 
 use crate::info::Run;
-pub use crate::info::{Accepts, Info, ParameterInfo, Takes};
+pub use crate::info::{Info, Takes};
+pub use crate::parameter::{Accepts, ParameterInfo};
 use crate::planning::{Planner, Subject};
 use crate::request::inapplicable;
 pub use crate::request::{Finished, FinishedRows, Pairs, Parameter, Request, StoreChoice};
@@ -216,10 +217,9 @@ fn find(request: &Request) -> Result<&'static Info> {
 fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
     let item = |name: &str, value: String| (name.to_owned(), value);
     let mut items = vec![item("algorithm", info.name.into())];
-    items.extend(info.parameters.iter().map(|parameter| {
-        let given = request.parameters.get(parameter.name);
-        item(parameter.name, given.map_or_else(|| parameter.default_value(), ToString::to_string))
-    }));
+    items.extend(
+        info.parameters.iter().map(|parameter| item(parameter.name, parameter.text(request))),
+    );
     items.extend(
         sources::identity(&request.sources, &request.source_weights)
             .map(|sources| item("source", sources)),

@@ -156,9 +156,6 @@ impl StoreChoice {
     }
 }
 
-/// The largest whole number of a parameter: all whole numbers up to it are exact.
-const LARGEST_COUNT: f64 = 9_007_199_254_740_991.0;
-
 /// A finished run.
 #[derive(Debug)]
 pub struct Finished<T = ResultTable> {
@@ -185,56 +182,6 @@ pub(crate) fn checked_tolerance(tolerance: f64) -> std::result::Result<f64, Stri
 }
 
 impl Request {
-    /// The number `name`, or `default`.
-    pub(crate) fn number(&self, name: &str, default: f64) -> Result<f64> {
-        match self.parameters.get(name) {
-            None => Ok(default),
-            Some(Parameter::Number(number)) => Ok(*number),
-            Some(other) => Err(Error::Usage(format!("{name} must be a number, not {other}"))),
-        }
-    }
-
-    /// The whole number `name`, if the request has it.
-    pub(crate) fn count(&self, name: &str) -> Result<Option<u64>> {
-        let number = match self.parameters.get(name) {
-            None => return Ok(None),
-            Some(Parameter::Number(number)) => *number,
-            Some(other) => {
-                return Err(Error::Usage(format!("{name} must be a whole number, not {other}")));
-            }
-        };
-        if number.fract() != 0.0 || !(0.0..=LARGEST_COUNT).contains(&number) {
-            // A larger number was rounded when it was read, so the sentence does not repeat it.
-            let shown =
-                if number > LARGEST_COUNT { String::new() } else { format!(", not {number}") };
-            return Err(Error::Usage(format!(
-                "{name} must be a whole number from 0 to 2^53 - 1{shown}"
-            )));
-        }
-        Ok(Some(number as u64))
-    }
-
-    /// The list of numbers `name`, or `default`.
-    pub(crate) fn numbers(&self, name: &str, default: &[f64]) -> Result<Vec<f64>> {
-        match self.parameters.get(name) {
-            None => Ok(default.to_vec()),
-            Some(Parameter::Numbers(numbers)) => Ok(numbers.clone()),
-            Some(other) => Err(Error::Usage(format!("{name} must be numbers, not {other}"))),
-        }
-    }
-
-    /// The word `name`, one of `choices`; the first is the default.
-    pub(crate) fn choice(&self, name: &str, choices: &[&'static str]) -> Result<&'static str> {
-        let wrong = || Error::Usage(format!("{name} must be {}", choices.join(" or ")));
-        match self.parameters.get(name) {
-            None => choices.first().copied().ok_or_else(wrong),
-            Some(Parameter::Word(word)) => {
-                choices.iter().copied().find(|choice| choice == word).ok_or_else(wrong)
-            }
-            Some(_) => Err(wrong()),
-        }
-    }
-
     /// Refuses a request without sources, for an algorithm that needs them.
     pub(crate) fn require_sources(&self) -> Result<()> {
         if !self.sources.is_empty() {

@@ -49,9 +49,17 @@ use brimful_store::Resources;
 use crate::Result;
 use crate::connected_components;
 use crate::connected_components::propagation::Label;
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::planning::{InMemory, Planner, fits_narrow, require_either};
 use crate::request::{Finished, Request};
+
+const METHOD: ParameterInfo = ParameterInfo {
+    name: "method",
+    values: Accepts::Words(&["auto", "search", "coloring"]),
+    meaning: "search: depth-first, edges in memory; coloring: any budget; auto: search if it \
+                  fits",
+};
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
@@ -59,13 +67,7 @@ pub(crate) const INFO: Info = Info {
     computes: "strongly connected components, each named by its smallest vertex",
     column: "component",
     takes: Takes::PROGRAM,
-    parameters: &[ParameterInfo {
-        name: "method",
-        default: "auto",
-        meaning: "search: depth-first, edges in memory; coloring: any budget; auto: search if it \
-                  fits",
-        values: Accepts::Words(&["auto", "search", "coloring"]),
-    }],
+    parameters: &[METHOD],
     run: Run::Vertices(|request, graph, resources| {
         if is_undirected(request, graph.description().directed)? {
             return connected_components::find(request, graph, resources);
@@ -88,7 +90,7 @@ pub(crate) const INFO: Info = Info {
 
 /// The condition under which a request uses a depth-first search.
 fn search_wanted(request: &Request) -> Result<InMemory> {
-    InMemory::chosen(request, "search", "coloring")
+    InMemory::chosen(request, &METHOD, "search", "coloring")
 }
 
 /// True if the strongly connected components are those of [`connected_components`], because all

@@ -39,16 +39,15 @@ use brimful_graph::read::lookup::Lookup;
 use brimful_graph::{Graph, Index};
 use brimful_store::{Job, Resources};
 
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::neighbor_lists::{Listed, NeighborLists, common};
 use crate::one_pass::OnePass;
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Pairs, Request};
 use crate::{Error, Result};
 
-/// The default number of partners of a vertex.
-const PARTNERS: u64 = 10;
 /// Pairs that a thread takes at a time.
 const CLAIM: usize = 1 << 10;
 /// Vertices whose partners are in memory together, and those that a thread takes at a time.
@@ -60,6 +59,17 @@ const BATCH_BYTES: u64 = BATCH_EDGES as u64 * (2 * 16 + 4 + 8 + 2 * 64);
 const COLUMNS: &[RowColumn] =
     &[("source", Kind::Vertex), ("target", Kind::Vertex), ("score", Kind::Float)];
 
+const MEASURE: ParameterInfo = ParameterInfo {
+    name: "measure",
+    values: Accepts::Words(MEASURES),
+    meaning: "how common neighbors count",
+};
+const K: ParameterInfo = ParameterInfo {
+    name: "k",
+    values: Accepts::Count(10),
+    meaning: "number of partners for each vertex; does not apply to given pairs",
+};
+
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "similarity",
@@ -67,20 +77,7 @@ pub(crate) const INFO: Info = Info {
                similar partners",
     column: "score",
     takes: Takes { pairs: true, ..Takes::NOTHING },
-    parameters: &[
-        ParameterInfo {
-            name: "measure",
-            default: "jaccard",
-            meaning: "how common neighbors count",
-            values: Accepts::Words(MEASURES),
-        },
-        ParameterInfo {
-            name: "k",
-            default: "10",
-            meaning: "number of partners for each vertex; does not apply to given pairs",
-            values: Accepts::Count,
-        },
-    ],
+    parameters: &[MEASURE, K],
     run: Run::Rows(COLUMNS, run),
     plan,
 };
@@ -100,7 +97,7 @@ enum Measure {
 
 impl Measure {
     fn of(request: &Request) -> Result<Self> {
-        Ok(match request.choice("measure", MEASURES)? {
+        Ok(match MEASURE.word(request)? {
             "adamic_adar" => Self::AdamicAdar,
             "common_neighbors" => Self::CommonNeighbors,
             "overlap" => Self::Overlap,
@@ -233,16 +230,16 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
 
 fn settings(request: &Request) -> Result<(Measure, u64)> {
     request.refuse_max_supersteps()?;
-    let k = request.count("k")?;
-    if k == Some(0) {
+    let k = K.count(request)?;
+    if k == 0 {
         return Err(Error::Usage("k must be at least 1; leave it out for 10".into()));
     }
-    if request.pairs.is_some() && k.is_some() {
+    if request.pairs.is_some() && K.is_given(request) {
         let problem =
             "k limits the partners of each vertex, and pairs names them; leave out k or pairs";
         return Err(Error::Usage(problem.into()));
     }
-    Ok((Measure::of(request)?, k.unwrap_or(PARTNERS)))
+    Ok((Measure::of(request)?, k))
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
@@ -267,7 +264,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         None => push_partners(&similarity, k as usize, graph, &mut rows, resources)?,
     }
     let stats = pass.finish("compare", Traversal::Scan, edges);
-    Ok(FinishedRows { table: rows.finish()?, stats, variant: request.choice("measure", MEASURES)? })
+    Ok(FinishedRows { table: rows.finish()?, stats, variant: MEASURE.word(request)? })
 }
 
 /// Bytes for finding the vertices of pairs.

@@ -40,12 +40,12 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         for parameter in info.parameters {
             let one = PyDict::new(py);
             one.set_item("name", parameter.name)?;
-            one.set_item("default", parameter.default)?;
+            one.set_item("default", parameter.default_text())?;
             one.set_item("meaning", parameter.meaning)?;
             let (kind, words) = match parameter.values {
-                Accepts::Number => ("number", None),
-                Accepts::Count => ("count", None),
-                Accepts::Numbers => ("numbers", None),
+                Accepts::Number(_) => ("number", None),
+                Accepts::Count(_) | Accepts::CountOrNone(_) => ("count", None),
+                Accepts::Numbers(_) => ("numbers", None),
                 Accepts::Words(words) => ("word", Some(words)),
             };
             one.set_item("type", kind)?;

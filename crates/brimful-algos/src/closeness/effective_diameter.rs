@@ -16,17 +16,21 @@ use brimful_engine::{Globals, Mode, Program, RowColumn, RowWriter, Sum, Vertex, 
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
-use super::{Ball, HyperBall, PARAMETERS, Union, WithRegisters, by_bits};
-use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use super::{Ball, HyperBall, REGISTER_BITS, Union, WithRegisters, by_bits};
+use crate::info::{Info, Run, Takes};
+use crate::parameter::{Accepts, ParameterInfo};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
 
-/// The default share of pairs.
-const QUANTILE: f64 = 0.9;
-
 const COLUMNS: &[RowColumn] =
     &[("quantile", Kind::Float), ("distance", Kind::Float), ("pairs", Kind::Float)];
+
+const QUANTILE: ParameterInfo = ParameterInfo {
+    name: "quantile",
+    values: Accepts::Number(0.9),
+    meaning: "share of the pairs, from 0 to 1",
+};
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
@@ -35,15 +39,7 @@ pub(crate) const INFO: Info = Info {
                (HyperANF)",
     column: "distance",
     takes: Takes::NOTHING,
-    parameters: &[
-        ParameterInfo {
-            name: "quantile",
-            default: "0.9",
-            meaning: "share of the pairs, from 0 to 1",
-            values: Accepts::Number,
-        },
-        PARAMETERS[0],
-    ],
+    parameters: &[QUANTILE, REGISTER_BITS],
     run: Run::Rows(COLUMNS, |request, graph, resources| {
         by_bits(request, Counted { graph, resources })
     }),
@@ -135,7 +131,7 @@ impl WithRegisters for Counted<'_> {
     fn with<const M: usize>(self, request: &Request) -> Result<FinishedRows> {
         let Self { graph, resources } = self;
         request.refuse_max_supersteps()?;
-        let quantile = request.number("quantile", QUANTILE)?;
+        let quantile = QUANTILE.number(request)?;
         if !(0.0..=1.0).contains(&quantile) {
             return Err(Error::Usage(format!("quantile must be from 0 to 1, not {quantile}")));
         }

@@ -19,11 +19,11 @@ use brimful_store::Resources;
 use brimful_store::sorter::Sorter;
 
 use super::lists::{Lists, Order};
-use super::{Method, PARAMETERS, Settings, TAKES, communities, prepared};
+use super::{Method, RESOLUTION, Settings, TAKES, communities, prepared};
 use crate::connected_components::labels::labels;
 use crate::connected_components::propagation::Label;
 use crate::edge_rows::{self, EdgeRow};
-use crate::info::{Info, ParameterInfo, Run};
+use crate::info::{Info, Run};
 use crate::one_pass::OnePass;
 use crate::places::for_each_place;
 use crate::planning::{Planner, fits_narrow};
@@ -44,16 +44,13 @@ macro_rules! columns {
 const COLUMNS: &[RowColumn] = columns!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23
     24 25 26 27 28 29 30 31 32);
 
-/// The parameters of both methods: the resolution.
-const OWN: &[ParameterInfo] = PARAMETERS.split_at(1).0;
-
 /// The registry entry of Louvain's method.
 pub(crate) const LOUVAIN: Info = Info {
     name: "louvain_hierarchy",
     computes: "communities of high modularity after each level, a column each (Louvain)",
     column: "level_1",
     takes: TAKES,
-    parameters: OWN,
+    parameters: &[RESOLUTION],
     run: Run::Rows(COLUMNS.split_at(2).0, |request, graph, resources| {
         run_narrowest(Method::Louvain, request, graph, resources)
     }),
@@ -66,7 +63,7 @@ pub(crate) const LEIDEN: Info = Info {
     computes: "connected communities of high modularity after each level, a column each (Leiden)",
     column: "level_1",
     takes: TAKES,
-    parameters: OWN,
+    parameters: &[RESOLUTION],
     run: Run::Rows(COLUMNS.split_at(2).0, |request, graph, resources| {
         run_narrowest(Method::Leiden, request, graph, resources)
     }),
