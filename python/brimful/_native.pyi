@@ -1,16 +1,17 @@
 """Types of the native module; checked against it by mypy's stubtest.
 
-`budget` is in bytes, None means `auto`. With `process_budget` it covers the whole process, else
-brimful's own memory. `reserve_bytes` is what a pyarrow reader or writer in this process needs
+A budget is in bytes, None means `auto`. With `process_budget` it covers the whole process, else
+brimful's own memory. `reserve_bytes` are what a pyarrow reader or writer in this process needs
 besides. Every call that can last releases the GIL; Ctrl-C stops it within a second.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from brimful.options.imports import EdgeColumns
 from brimful.reporting import Progress
+from brimful.resources import Resources
 
 __all__ = [
     "MAX_SOURCES",
@@ -91,20 +92,10 @@ def import_files(
     *,
     format: str,
     columns: EdgeColumns,
-    undirected: bool | None,
-    vertices: int | None,
-    ids: str,
-    on_error: str,
-    index: list[str],
-    weights: str,
-    self_loops: str,
-    duplicates: str,
-    threads: int | None,
-    budget: int | None,
-    process_budget: bool,
+    edges: dict[str, Any],
+    resources: Resources,
     origin: str | None,
     replace: bool,
-    progress: Progress | None,
     kept: tuple[bool, object] | None,
 ) -> dict[str, Any]: ...
 def has_names(
@@ -193,23 +184,12 @@ def import_stream(
     target: str,
     weight: str | None,
     ignored: list[str] | None,
-    undirected: bool | None,
-    vertices: int | None,
-    ids: str,
     isolated: list[int] | list[str],
     vertex_rows: bool,
-    on_error: str,
-    index: list[str],
-    weights: str,
-    self_loops: str,
-    duplicates: str,
-    threads: int | None,
-    budget: int | None,
-    process_budget: bool,
-    reserve_bytes: int,
+    edges: dict[str, Any],
+    resources: Resources,
     origin: str | None,
     replace: bool,
-    progress: Progress | None,
     kept: tuple[list[str], object] | None,
 ) -> dict[str, Any]: ...
 def join_declarations(first: str, second: str) -> str | None: ...
@@ -228,67 +208,40 @@ def generate(
     params: dict[str, int | float],
     *,
     seed: int,
-    undirected: bool,
-    index: list[str],
-    weights: str,
-    self_loops: str,
-    duplicates: str,
-    threads: int | None,
-    budget: int | None,
-    process_budget: bool,
-    progress: Progress | None,
+    edges: dict[str, Any],
+    resources: Resources,
 ) -> dict[str, Any]: ...
 def check_request(
     asked: dict[str, Any],
     *,
-    checkpoint_every: str | None,
-    checkpoint_dir: str | os.PathLike[str] | None,
-    resume: bool,
+    checkpoints: Mapping[str, Any],
 ) -> None: ...
 def run(
     graph: Graph,
     asked: dict[str, Any],
     *,
-    checkpoint_every: str | None,
-    checkpoint_dir: str | os.PathLike[str] | None,
-    resume: bool,
-    threads: int | None,
-    budget: int | None,
-    process_budget: bool,
-    reserve_bytes: int,
-    progress: Progress | None,
+    checkpoints: Mapping[str, Any],
+    resources: Resources,
 ) -> Result: ...
 def run_rows(
     graph: Graph,
     asked: dict[str, Any],
     *,
     pairs: dict[str, Any] | None,
-    threads: int | None,
-    budget: int | None,
-    process_budget: bool,
-    reserve_bytes: int,
-    progress: Progress | None,
+    resources: Resources,
 ) -> Rows: ...
 def modularity(
     partition: Result,
     resolution: float,
     *,
     weighted: bool,
-    threads: int | None,
-    budget: int | None,
-    process_budget: bool,
-    reserve_bytes: int,
-    progress: Progress | None,
+    resources: Resources,
 ) -> float: ...
 def conductance(
     partition: Result,
     *,
     weighted: bool,
-    threads: int | None,
-    budget: int | None,
-    process_budget: bool,
-    reserve_bytes: int,
-    progress: Progress | None,
+    resources: Resources,
 ) -> Result: ...
 def plan(
     graph: Graph | None,
@@ -296,78 +249,44 @@ def plan(
     asked: dict[str, Any],
     *,
     machine: dict[str, Any] | None,
-    threads: int | None,
-    budget: int | None,
-    process_budget: bool,
-    reserve_bytes: int,
+    resources: Resources,
     checkpoints: bool,
 ) -> dict[str, Any]: ...
 def plan_import(
     sizes: dict[str, Any],
     *,
     weighted: bool,
-    threads: int | None,
-    budget: int | None,
-    process_budget: bool,
-    reserve_bytes: int,
+    resources: Resources,
 ) -> dict[str, Any]: ...
 def require_import_budget(
     format: str,
     files: list[str],
     *,
-    weights: str,
-    self_loops: str,
-    duplicates: str,
-    threads: int | None,
-    budget: int | None,
-    process_budget: bool,
-    reserve_bytes: int,
+    edges: dict[str, Any],
+    resources: Resources,
 ) -> None: ...
 def require_disk(out: str, *, temporary_bytes: int, graph_bytes: int) -> None: ...
 def run_program(
     graph: Graph,
-    program: object,
+    program: dict[str, Any],
     *,
-    delivery: str,
-    thresholds: tuple[float, float],
-    dumps: object,
-    loads: object,
-    serializer: str,
-    next_superstep: Callable[[int], bool] | None,
-    extra_state: tuple[Callable[[], str], Callable[[str], None]] | None,
-    addresses: bool,
-    creates: bool,
-    mode: str,
-    max_supersteps: int | None,
-    weighted: bool,
+    steps: dict[str, Any],
     store: dict[str, str | None],
     keeping: tuple[str, bool] | None,
-    checkpoint_every: str | None,
-    checkpoint_dir: str | os.PathLike[str] | None,
-    resume: bool,
+    checkpoints: Mapping[str, Any],
     identity: list[tuple[str, str]],
     share: tuple[dict[str, Any], object] | None,
-    budget: int | None,
-    process_budget: bool,
-    progress: Progress | None,
+    resources: Resources,
 ) -> States: ...
 def run_kernel(
     graph: Graph,
     description: dict[str, Any],
     *,
-    mode: str,
-    max_supersteps: int | None,
-    weighted: bool,
+    steps: dict[str, Any],
     store: dict[str, Any],
-    checkpoint_every: str | None,
-    checkpoint_dir: str | os.PathLike[str] | None,
-    resume: bool,
+    checkpoints: Mapping[str, Any],
     identity: list[tuple[str, str]],
-    threads: int | None,
-    budget: int | None,
-    process_budget: bool,
-    reserve_bytes: int,
-    progress: Progress | None,
+    resources: Resources,
     share: dict[str, Any] | None,
 ) -> Result: ...
 
@@ -404,26 +323,11 @@ class Graph:
     def indexes(self) -> list[str]: ...
     def info(self) -> dict[str, Any]: ...
     def verify(self, *, progress: Progress | None) -> dict[str, Any]: ...
-    def build_index(
-        self,
-        names: list[str],
-        *,
-        threads: int | None,
-        budget: int | None,
-        process_budget: bool,
-        progress: Progress | None,
-    ) -> dict[str, Any]: ...
+    def build_index(self, names: list[str], *, resources: Resources) -> dict[str, Any]: ...
     def vertex_stream(self) -> object: ...
     def rank_stream(self) -> object: ...
     def matrix(self) -> tuple[bytearray, bytearray, bytearray, int]: ...
-    def edge_stream(
-        self,
-        *,
-        declared: bool,
-        budget: int | None,
-        process_budget: bool,
-        reserve_bytes: int,
-    ) -> object: ...
+    def edge_stream(self, *, declared: bool, resources: Resources) -> object: ...
     def export_text(
         self,
         out: str,
@@ -433,9 +337,7 @@ class Graph:
         renumber: bool,
         lossy: bool,
         overwrite: bool,
-        budget: int | None,
-        process_budget: bool,
-        progress: Progress | None,
+        resources: Resources,
     ) -> tuple[int, list[str]]: ...
 
 @final
@@ -528,8 +430,7 @@ class KeptVertexStore:
         loads: object,
         serializer: str,
         weighted: bool,
-        budget: int | None,
-        process_budget: bool,
+        resources: Resources,
     ) -> KeptVertexStore: ...
     def __len__(self) -> int: ...
     def state(self, vertex: int | str) -> Any: ...

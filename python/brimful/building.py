@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.io.hidden import whole_graph
 from brimful.memory import require_all
-from brimful.options.imports import PolicyOptions, VertexColumnOptions
+from brimful.options.imports import (
+    EdgeOptions,
+    PolicyOptions,
+    VertexColumnOptions,
+    import_options,
+)
 from brimful.options.table import picked
 
 if TYPE_CHECKING:
@@ -52,10 +57,10 @@ def build(
         # Measured before pyarrow is loaded, so that the joins have the budget that is checked.
         resources = resources.beside(PACKAGES_BYTES)
         # On the command line `io.ingest.require_budget` also counts the packages.
-        policies = picked(PolicyOptions, chosen)
+        policies = import_options(**picked(PolicyOptions, chosen))
         require_all(
             lambda: _native.require_import_budget(
-                "parquet", [], weights="input", **policies, **resources.limits(), reserve_bytes=0
+                "parquet", [], edges=picked(EdgeOptions, policies), resources=resources
             ),
             lambda: join_memory(resources),
         )

@@ -285,4 +285,4 @@ def partition_of(partition: Result) -> Any:
 def _work(weighted: bool, options: WorkOptions) -> dict[str, Any]:
     chosen = checked(WorkOptions, options)
     resources = Resources(**picked(WorkOptions, chosen))
-    return {"weighted": checks.flag(weighted, "weighted"), **vars(resources), "reserve_bytes": 0}
+    return {"weighted": checks.flag(weighted, "weighted"), "resources": resources}

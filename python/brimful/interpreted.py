@@ -27,6 +27,7 @@ from brimful.tracing import Trace
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.record import Record
+    from brimful.resources import Resources
 
 #: Name of a serializer, and its two functions.
 Serializing = tuple[str, Callable[[Any], bytes], Callable[[bytes], Any]]
@@ -111,7 +112,7 @@ class InterpretedRun:
         graph: _native.Graph,
         share: dict[str, Any] | None,
         checkpoints: Mapping[str, Any],
-        limits: Mapping[str, Any],
+        resources: Resources,
     ) -> _native.States:
         """Run the program, or a share of it.
 
@@ -131,26 +132,29 @@ class InterpretedRun:
             with open_store(self._store):
                 states = _native.run_program(
                     graph,
-                    called,
-                    delivery=called.delivery,
-                    thresholds=thresholds_of(called),
-                    dumps=of_states[0],
-                    loads=of_states[1],
-                    serializer=name,
-                    next_superstep=steps.next_superstep if steps else None,
-                    extra_state=extra_state(steps, written, loads) if saving and steps else None,
-                    addresses=is_pregel,
-                    # Messages create the vertices that they do not find.
-                    creates=is_pregel and bool(self._program.mutates),
-                    **picked(StepOptions, self._steps) | {"max_supersteps": self._max_supersteps()},
+                    {
+                        "methods": called,
+                        "delivery": called.delivery,
+                        "thresholds": thresholds_of(called),
+                        "dumps": of_states[0],
+                        "loads": of_states[1],
+                        "serializer": name,
+                        "next_superstep": steps.next_superstep if steps else None,
+                        "extra_state": extra_state(steps, written, loads)
+                        if saving and steps
+                        else None,
+                        "addresses": is_pregel,
+                        # Messages create the vertices that they do not find.
+                        "creates": is_pregel and bool(self._program.mutates),
+                    },
+                    steps=picked(StepOptions, self._steps)
+                    | {"max_supersteps": self._max_supersteps()},
                     store=self._store,
                     keeping=None if self._start is None else (name, self._start == "kept"),
-                    **checkpoints,
+                    checkpoints=checkpoints,
                     identity=self._identity,
                     share=None if share is None else (share, _shared(steps)),
-                    # One thread makes all calls, because only one at a time can hold the
-                    # interpreter.
-                    **{key: limits[key] for key in ("budget", "process_budget", "progress")},
+                    resources=resources,
                 )
             self._end(steps)
         except ShareDone:

@@ -190,20 +190,20 @@ def _resources(options: WorkOptions, caller: str, *others: str) -> Resources:
     return Resources(**picked(WorkOptions, checked(WorkOptions, options, caller, others)))
 
 
-def census_of(graph: brimful.Graph, resources: Resources, reserve_bytes: int = 0) -> Census:
-    """Count the degrees and components of a graph; part of the budget is for later work."""
+def census_of(graph: brimful.Graph, resources: Resources) -> Census:
+    """Count the degrees and components of a graph."""
     from brimful.report import facts
 
-    _require_census(graph, resources, reserve_bytes)
-    components = computed_on(graph, "connected_components", {}, resources, reserve_bytes)
+    _require_census(graph, resources)
+    components = computed_on(graph, "connected_components", {}, resources)
     return facts.Census(
-        _degree_counts(graph, resources, reserve_bytes),
+        _degree_counts(graph, resources),
         facts.component_sizes(components, resources.on(graph).budget_bytes()),
-        _degrees(graph, "out", resources, reserve_bytes).top(facts.TOP_ROWS),
+        _degrees(graph, "out", resources).top(facts.TOP_ROWS),
     )
 
 
-def _require_census(graph: brimful.Graph, resources: Resources, reserve_bytes: int) -> None:
+def _require_census(graph: brimful.Graph, resources: Resources) -> None:
     """Refuse a budget that is too small for one of the runs, before the first.
 
     Raises:
@@ -220,7 +220,6 @@ def _require_census(graph: brimful.Graph, resources: Resources, reserve_bytes: i
             for algorithm, params in runs
         ],
         resources.on(graph),
-        reserve_bytes,
         "to count the degrees and components of this graph",
     )
 
@@ -238,22 +237,18 @@ def small_figure(graph: brimful.Graph) -> str:
     )
 
 
-def _degree_counts(
-    graph: brimful.Graph, resources: Resources, reserve_bytes: int = 0
-) -> dict[str, dict[int, int]]:
+def _degree_counts(graph: brimful.Graph, resources: Resources) -> dict[str, dict[int, int]]:
     """Return the number of vertices of each degree, by direction, the outgoing ones first."""
     from brimful.report import facts
 
     directions = ("out", "in") if graph.directed else ("out",)
     return {
         f"{direction}_degrees" if graph.directed else "degrees": facts.degree_counts(
-            _degrees(graph, direction, resources, reserve_bytes)
+            _degrees(graph, direction, resources)
         )
         for direction in directions
     }
 
 
-def _degrees(
-    graph: brimful.Graph, direction: str, resources: Resources, reserve_bytes: int
-) -> brimful.Result:
-    return computed_on(graph, "degrees", {"direction": direction}, resources, reserve_bytes)
+def _degrees(graph: brimful.Graph, direction: str, resources: Resources) -> brimful.Result:
+    return computed_on(graph, "degrees", {"direction": direction}, resources)

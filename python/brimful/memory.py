@@ -118,12 +118,9 @@ def require_runs(
     graph: _native.Graph,
     requests: Sequence[dict[str, Any]],
     resources: Resources,
-    reserve_bytes: int,
     purpose: str,
 ) -> None:
     """Refuse a budget that is too small for one of several runs, before the first.
-
-    `reserve_bytes` of the budget stay free for other work.
 
     Raises:
         BudgetError: The message names the smallest budget that works for all of them.
@@ -132,24 +129,10 @@ def require_runs(
 
     limit = resources.budget_bytes()
     least = max(
-        _native.plan(
-            graph,
-            None,
-            wanted,
-            machine=None,
-            **resources.limits(),
-            reserve_bytes=reserve_bytes,
-            checkpoints=False,
-        )["minimum_budget_bytes"]
+        _native.plan(graph, None, wanted, machine=None, resources=resources, checkpoints=False)[
+            "minimum_budget_bytes"
+        ]
         for wanted in requests
     )
     if limit < least:
         raise smallest_error(resources, least, purpose)
-
-
-def budget_beside_ray(budget: int) -> dict[str, Any]:
-    """Return the memory limits of a process that runs Ray.
-
-    The budget does not cover the whole process: brimful cannot account for the memory of Ray.
-    """
-    return {"budget": budget, "process_budget": False}

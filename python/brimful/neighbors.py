@@ -12,6 +12,7 @@ from brimful.options.checks import flag
 from brimful.options.described import LOOK_UP, described
 from brimful.packages import _native, pyarrow
 from brimful.reporting import warn
+from brimful.resources import Resources
 from brimful.wording import counted, shortened
 
 if TYPE_CHECKING:
@@ -262,13 +263,8 @@ class Neighbors:
                 if not graph.is_temporary:
                     name = graph.path
                     warn(f"building the reverse index of {name}, which in-edges need; it stays")
-                graph.native.build_index(
-                    ["reverse"],
-                    threads=None,
-                    budget=graph.budget,
-                    process_budget=False,
-                    progress=None,
-                )
+                resources = Resources(budget=graph.budget)
+                graph.native.build_index(["reverse"], resources=resources)
             self._has_reverse = True
         return lookup
 

@@ -77,7 +77,9 @@ def shortest_paths(
     algorithm = "sssp" if weighted else "bfs"
     options = {"source": [begin], "weighted": weighted}
     try:
-        distances = computed_on(graph, algorithm, {}, resources, least_bytes(graph), **options)
+        distances = computed_on(
+            graph, algorithm, {}, resources.leaving(least_bytes(graph)), **options
+        )
     except BudgetError as error:
         # The number of vertices that searches know turns out only as they go.
         most = error.needed_bytes + most_bytes(graph)
@@ -110,7 +112,9 @@ def _weighted_path(
     from brimful.simple_paths import in_edges, least_bytes
 
     reserve = least_bytes(graph)
-    distances = computed_on(graph, "sssp", {}, resources, reserve, source=[begin], weighted=True)
+    distances = computed_on(
+        graph, "sssp", {}, resources.leaving(reserve), source=[begin], weighted=True
+    )
     if distances[end] is None:
         return None
 

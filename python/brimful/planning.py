@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from brimful.catalog import algorithm_request
 from brimful.errors import UsageError
-from brimful.memory import budget_beside_ray, budget_bytes
+from brimful.memory import budget_bytes
 from brimful.options.described import described
 from brimful.options.runs import RUN, CrewOptions, MachineOptions, PlanOptions, UnbuiltOptions
 from brimful.options.table import ResourceOptions, checked, picked, texts
@@ -186,14 +187,14 @@ def plan(
     crew = crew_of(chosen.pop("cluster"))
     request = algorithm_request(algorithm, {} if params is None else params, chosen, crew)
     resources = Resources(**picked(ResourceOptions, chosen))
-    reserve_bytes = reserve_of_result(chosen.pop("output"))
+    resources = resources.leaving(reserve_of_result(chosen.pop("output")))
     native = None
     if graph is not None:
         opened = as_graph(graph, resources)
         native, resources = opened.native, resources.on(opened)
     sizes = sizes_of(native is not None, picked(UnbuiltOptions, chosen))
     machine = picked(MachineOptions, chosen)
-    foreseen = forecast(native, sizes, request, resources, machine, reserve_bytes=reserve_bytes)
+    foreseen = forecast(native, sizes, request, resources, machine)
     require_sources(native, request)
     return foreseen
 
@@ -248,10 +249,9 @@ def forecast(
     graph: _native.Graph | None,
     sizes: Sizes | None,
     request: dict[str, Any],
-    given: Resources,
+    resources: Resources,
     machine: Mapping[str, float | None],
     *,
-    reserve_bytes: int = 0,
     checkpoints: bool = False,
 ) -> Forecast:
     """Return the forecast of a request, for a machine of `MachineOptions`.
@@ -261,9 +261,9 @@ def forecast(
     """
     from brimful import _native
 
-    crew, limits = request["crew"], given.limits()
+    crew = request["crew"]
     if crew is not None:
-        limits = _worker_limits(limits, crew)
+        resources = _of_worker(resources, crew)
     together = 1 if crew is None or crew["cores"] is None else crew["workers"]
     cores, network = os.cpu_count() or 1, machine.get("network")
     if crew is None and network is not None:
@@ -272,15 +272,14 @@ def forecast(
         name.removesuffix("_bandwidth"): bandwidth for name, bandwidth in machine.items()
     } | {
         "network": _USUAL_NETWORK if network is None else network,
-        "threads": min(cores, together * limits["threads"]) if limits["threads"] else cores,
+        "threads": min(cores, together * resources.threads) if resources.threads else cores,
     }
     figures = _native.plan(
         graph,
         None if sizes is None else sizes.native(),
         request,
         machine=bandwidths | {"folder": os.getcwd() if graph is None else graph.path},
-        **limits,
-        reserve_bytes=reserve_bytes,
+        resources=resources,
         checkpoints=checkpoints,
     )
     imported = figures.pop("import")
@@ -293,15 +292,15 @@ def forecast(
     )
 
 
-def _worker_limits(limits: dict[str, Any], crew: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the limits of a worker; those not given are the ones that a run would choose."""
+def _of_worker(resources: Resources, crew: Mapping[str, Any]) -> Resources:
+    """Return the resources of a worker; those not given are the ones that a run would choose."""
     workers_here = 1 if crew["cores"] is None else crew["workers"]
-    threads, budget = limits["threads"], limits["budget"]
-    return {
-        "threads": max(1, (os.cpu_count() or 1) // workers_here) if threads is None else threads,
-        # The calling process takes the budget of one more worker, and may be on any machine.
-        **budget_beside_ray(budget_bytes(budget, workers_here + 1)),
-    }
+    threads = resources.threads
+    if threads is None:
+        threads = max(1, (os.cpu_count() or 1) // workers_here)
+    # The calling process takes the budget of one more worker, and may be on any machine.
+    budget = budget_bytes(resources.budget, workers_here + 1)
+    return dataclasses.replace(resources.beside_ray(budget), threads=threads)
 
 
 def forecast_import(sizes: Found, resources: Resources) -> ImportForecast:
@@ -311,7 +310,6 @@ def forecast_import(sizes: Found, resources: Resources) -> ImportForecast:
     figures = _native.plan_import(
         sizes.sizes.native(),
         weighted=sizes.weighted,
-        **resources.limits(),
-        reserve_bytes=sizes.reserve_bytes,
+        resources=resources.leaving(sizes.reserve_bytes),
     )
     return ImportForecast(seconds=None, **figures)

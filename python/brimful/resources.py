@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from brimful.memory import PROCESS_BYTES, budget_bytes, resident_bytes, too_small
 from brimful.tables.edge_table import shrink_arrow_pools
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 class Resources:
     """The resources of a call: threads (None: all), budget in bytes (None: auto), progress.
 
-    With `process_budget` the budget covers the whole process, as on the command line.
+    With `process_budget` the budget covers the whole process, as on the command line;
+    `reserve_bytes` of it then stay free for other packages and for later work. The native module
+    takes objects of this class.
     """
 
     threads: int | None = None
     budget: int | None = None
     process_budget: bool = False
     progress: Progress | None = None
+    reserve_bytes: int = 0
 
     def on(self, graph: Graph) -> Resources:
         """Return the resources for work on a graph, whose own budget is the default."""
@@ -39,6 +42,17 @@ class Resources:
         if self.process_budget or self.budget is not None:
             return self
         return dataclasses.replace(self, budget=max(1 << 20, self.budget_bytes() - loaded_bytes))
+
+    def leaving(self, more: int) -> Resources:
+        """Return the resources of work that leaves `more` bytes free."""
+        return dataclasses.replace(self, reserve_bytes=self.reserve_bytes + more)
+
+    def beside_ray(self, budget: int) -> Resources:
+        """Return the resources of work in a process that runs Ray.
+
+        The budget does not cover the whole process: brimful cannot account for the memory of Ray.
+        """
+        return dataclasses.replace(self, budget=budget, process_budget=False)
 
     def budget_bytes(self) -> int:
         """Return the budget in bytes."""
@@ -76,7 +90,3 @@ class Resources:
         """
         if self.process_budget:
             shrink_arrow_pools(self.budget)
-
-    def limits(self) -> dict[str, Any]:
-        """Return all resources but the progress, as the native module takes them."""
-        return {name: value for name, value in vars(self).items() if name != "progress"}

@@ -309,14 +309,10 @@ def computed(
     request: Mapping[str, Any],
     resources: Resources,
     checkpoints: Mapping[str, Any] | None = None,
-    reserve_bytes: int = 0,
 ) -> Result:
-    """Run an algorithm on a graph: a request of `catalog.algorithm_request`, with checked options.
-
-    `reserve_bytes` of the budget stay free for later work.
-    """
+    """Run an algorithm on a graph: a checked request of `catalog.algorithm_request`."""
     saving = checked(CheckpointOptions, {}) if checkpoints is None else checkpoints
-    result = run_native(graph, request, saving, resources, reserve_bytes)
+    result = run_native(graph, request, saving, resources)
     result.discard_checkpoints()
     return Result(result)
 
@@ -326,7 +322,6 @@ def computed_on(
     algorithm: str,
     params: dict[str, object],
     resources: Resources,
-    reserve_bytes: int = 0,
     **options: Any,
 ) -> Result:
     """Run an algorithm on a graph with default options, except `options`.
@@ -335,7 +330,7 @@ def computed_on(
         UsageError, BudgetError, CorruptError, StoreIoError: As `run`.
     """
     wanted = algorithm_request(algorithm, params, checked(AskedOptions, options))
-    return computed(graph.native, wanted, resources.on(graph), reserve_bytes=reserve_bytes)
+    return computed(graph.native, wanted, resources.on(graph))
 
 
 def run_native(
@@ -343,18 +338,16 @@ def run_native(
     request: Mapping[str, Any],
     checkpoints: Mapping[str, Any],
     resources: Resources,
-    reserve_bytes: int,
 ) -> _native.Result:
     """Run an algorithm in this process or on a cluster, as its request specifies."""
     from brimful import _native
 
-    limits = {**vars(resources), "reserve_bytes": reserve_bytes}
     if request["cluster"] is not None:
         # The number of workers does not matter here, and may not be known yet.
         crew = {"workers": 1, "cores": None}
-        _native.check_request({**request, "crew": crew}, **checkpoints)
+        _native.check_request({**request, "crew": crew}, checkpoints=checkpoints)
     work = partial(_run_share, {**request, "cluster": None})
-    return run_divided(graph, work, request["cluster"], checkpoints, limits)
+    return run_divided(graph, work, request["cluster"], checkpoints, resources)
 
 
 def run_divided(
@@ -362,7 +355,7 @@ def run_divided(
     work: Work[Outcome],
     cluster: Mapping[str, Any] | None,
     checkpoints: Mapping[str, Any],
-    limits: Mapping[str, Any],
+    resources: Resources,
     opener: Opener | None = None,
 ) -> Outcome:
     """Run work on a graph in this process, or divided among the workers of a cluster.
@@ -370,10 +363,10 @@ def run_divided(
     `opener` is that of the store of the work, if it is a plug-in.
     """
     if cluster is None:
-        return work(graph, None, checkpoints, limits)
+        return work(graph, None, checkpoints, resources)
     from brimful.cluster.driver import run
 
-    return run(graph, work, cluster, checkpoints, limits, opener)
+    return run(graph, work, cluster, checkpoints, resources, opener)
 
 
 def _run_share(
@@ -381,9 +374,10 @@ def _run_share(
     graph: _native.Graph,
     share: dict[str, Any] | None,
     checkpoints: Mapping[str, Any],
-    limits: Mapping[str, Any],
+    resources: Resources,
 ) -> _native.Result:
     from brimful import _native
 
     with open_store(request["store"]):
-        return _native.run(graph, {**request, "share": share}, **checkpoints, **limits)
+        asked = {**request, "share": share}
+        return _native.run(graph, asked, checkpoints=checkpoints, resources=resources)

@@ -199,35 +199,30 @@ def computed_rows(
     graph: _native.Graph,
     wanted: Mapping[str, Any],
     resources: Resources,
-    reserve_bytes: int = 0,
 ) -> _native.Rows:
     """Run an algorithm whose result is rows: a request of `catalog.algorithm_request`.
-
-    `reserve_bytes` of the budget stay free for later work.
 
     Raises:
         UsageError, NotFoundError, InputError, BudgetError, CorruptError, StoreIoError: As `run`.
     """
     from brimful import _native
 
-    _require_pairs(graph, wanted, resources, reserve_bytes)
+    _require_pairs(graph, wanted, resources)
     with (
         _at_pair(wanted["pairs"], graph),
         _open_pairs(wanted["pairs"], graph, resources) as pairs,
     ):
-        reserve_bytes += 0 if pairs is None else pairs.reserve_bytes
+        if pairs is None:
+            return _native.run_rows(graph, dict(wanted), pairs=None, resources=resources)
         return _native.run_rows(
             graph,
             dict(wanted),
-            pairs=None if pairs is None else pairs.native_pairs(),
-            **vars(resources.beside(reserve_bytes)),
-            reserve_bytes=reserve_bytes,
+            pairs=pairs.native_pairs(),
+            resources=resources.beside(pairs.reserve_bytes).leaving(pairs.reserve_bytes),
         )
 
 
-def _require_pairs(
-    graph: _native.Graph, wanted: Mapping[str, Any], resources: Resources, reserve_bytes: int
-) -> None:
+def _require_pairs(graph: _native.Graph, wanted: Mapping[str, Any], resources: Resources) -> None:
     """Refuse a budget that a run over a file of pairs does not fit, before pyarrow is loaded.
 
     Raises:
@@ -237,8 +232,8 @@ def _require_pairs(
         return
     from brimful.tables.pairs import reserve_of_pairs
 
-    reserve_bytes += reserve_of_pairs(wanted["pairs"])
-    require_runs(graph, [dict(wanted)], resources, reserve_bytes, "to compare neighbors")
+    resources = resources.leaving(reserve_of_pairs(wanted["pairs"]))
+    require_runs(graph, [dict(wanted)], resources, "to compare neighbors")
 
 
 @contextmanager

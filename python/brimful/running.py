@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Unpack, overload
 
@@ -283,14 +284,14 @@ def interpreted(
     work = InterpretedRun(
         program, serializing, chosen, location, identity, start=start, trace=trace
     )
-    limits = vars(resources.on(graph)) | {"reserve_bytes": 0}
+    resources = resources.on(graph)
     if cluster is not None:
         work.pickle()
         # One thread of a worker makes all calls.
-        limits["threads"] = 1
+        resources = dataclasses.replace(resources, threads=1)
     checkpoints = picked(CheckpointOptions, chosen)
     opener = location["opener"]
-    states = run_divided(graph.native, work, cluster, checkpoints, limits, opener)
+    states = run_divided(graph.native, work, cluster, checkpoints, resources, opener)
     return States(
         states,
         why,

@@ -226,7 +226,6 @@ class VertexStore(States):
         chosen_serializer = stored["serializer"] if serializer is None else serializer
         name, dumps, loads = serializer_of(chosen_serializer)
         graph = Graph.open(stored["graph"], budget=chosen["budget"])
-        limits = vars(Resources(**picked(ResourceOptions, chosen)).on(graph))
         native = _native.KeptVertexStore.open(
             graph.native,
             program_store(url, checked(StoreOptions, {}), keeps=True),
@@ -234,8 +233,7 @@ class VertexStore(States):
             loads,
             name,
             stored["weights"] == "true",
-            limits["budget"],
-            limits["process_budget"],
+            Resources(**picked(ResourceOptions, chosen)).on(graph),
         )
         return cls(
             graph, native, (url, chosen_serializer, stored["weights"] == "true", graph.budget)

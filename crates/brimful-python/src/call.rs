@@ -16,13 +16,28 @@ use crate::errors::Failure;
 /// Interval between updates of progress and checks for Python signals.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Memory and threads, as given from Python.
-#[derive(Debug, Clone, Copy)]
+/// Memory and threads, as an object in Python has them: `brimful.resources.Resources`.
+#[derive(Debug, Clone, Copy, FromPyObject)]
 pub(crate) struct Limits {
     pub(crate) threads: Option<usize>,
     pub(crate) budget: Option<u64>,
     pub(crate) process_budget: bool,
     pub(crate) reserve_bytes: u64,
+}
+
+/// The resources of a call, as given from Python: its limits, and the function that it tells its
+/// progress.
+pub(crate) struct GivenResources<'py> {
+    pub(crate) limits: Limits,
+    pub(crate) progress: Option<Bound<'py, PyAny>>,
+}
+
+impl<'py> FromPyObject<'_, 'py> for GivenResources<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self { limits: object.extract()?, progress: object.getattr("progress")?.extract()? })
+    }
 }
 
 /// The least memory of the process itself: interpreter, this library, thread stacks.
@@ -41,6 +56,11 @@ pub(crate) fn whole(budget: &Budget, bytes: u64) -> u64 {
 }
 
 impl Limits {
+    /// The limits of work on one thread within `budget`.
+    pub(crate) fn one_thread(budget: Option<u64>) -> Self {
+        Self { threads: Some(1), budget, process_budget: false, reserve_bytes: 0 }
+    }
+
     /// Budget in bytes, as given or automatic.
     pub(crate) fn budget_bytes(&self) -> u64 {
         self.budget.unwrap_or_else(auto_budget_bytes)

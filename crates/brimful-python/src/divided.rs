@@ -7,8 +7,8 @@ use brimful::store::DiskFolder;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::call::with_resources;
-use crate::parsed::{failed, next_buffer, task_limits};
+use crate::call::{Limits, with_resources};
+use crate::parsed::{failed, next_buffer};
 
 /// Sorts the records that `records` returns until it returns None, and calls `send` with the bytes
 /// of each message. `folder` is for scratch files.
@@ -27,7 +27,7 @@ pub(crate) fn sort_part(
         Python::attach(|py| send.bind(py).call1((PyBytes::new(py, &message),)).map(|_| ()))
             .map_err(failed)
     };
-    with_resources(py, None, task_limits(budget), |resources| {
+    with_resources(py, None, Limits::one_thread(Some(budget)), |resources| {
         Ok(sort(&task, &DiskFolder::new(&folder), resources, next, pass)?)
     })
 }

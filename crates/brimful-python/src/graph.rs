@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyCapsule, PyDict};
 
 use crate::arrow_out::{Edges, VertexReader, capsule};
-use crate::call::{Limits, with_job, with_resources};
+use crate::call::{GivenResources, Limits, with_job, with_resources};
 use crate::columns::described;
 use crate::errors::Failure;
 use crate::figures::{describe, ratio};
@@ -182,22 +182,19 @@ impl Graph {
         Ok(out)
     }
 
-    #[pyo3(signature = (names, *, threads, budget, process_budget, progress))]
+    #[pyo3(signature = (names, *, resources))]
     fn build_index<'py>(
         &self,
         py: Python<'py>,
         names: Vec<String>,
-        threads: Option<usize>,
-        budget: Option<u64>,
-        process_budget: bool,
-        progress: Option<&Bound<'py, PyAny>>,
+        resources: GivenResources<'py>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let wanted = names.iter().map(|name| Index::from_name(name)).collect::<Result<Vec<_>, _>>();
         let wanted = wanted.map_err(Failure::from)?;
-        let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
+        let GivenResources { limits, progress } = resources;
         // The index `in` always exists.
         let seconds = match wanted.contains(&Index::Reverse) {
-            true => with_resources(py, progress, limits, |resources| {
+            true => with_resources(py, progress.as_ref(), limits, |resources| {
                 Ok(build_reverse(&self.inner, resources)?)
             })?,
             false => 0.0,
@@ -245,25 +242,17 @@ impl Graph {
     }
 
     /// The edges; with `declared`, in the form of an export.
-    #[pyo3(signature = (*, declared, budget, process_budget, reserve_bytes))]
-    fn edge_stream(
-        &self,
-        declared: bool,
-        budget: Option<u64>,
-        process_budget: bool,
-        reserve_bytes: u64,
-    ) -> PyResult<Stream> {
-        let limits = Limits { threads: None, budget, process_budget, reserve_bytes };
+    #[pyo3(signature = (*, declared, resources))]
+    fn edge_stream(&self, declared: bool, resources: Limits) -> PyResult<Stream> {
         let names = if self.inner.longest_name().is_some() { NameCursor::MEMORY_BYTES } else { 0 };
-        limits.require(export::READING_BYTES + names, "to export edges")?;
+        resources.require(export::READING_BYTES + names, "to export edges")?;
         let content = if declared { Content::Export } else { Content::Edges };
         Ok(Stream { graph: Arc::clone(&self.inner), content })
     }
 
     #[pyo3(signature = (
-        out, *, format, compression, renumber, lossy, overwrite, budget, process_budget, progress
+        out, *, format, compression, renumber, lossy, overwrite, resources
     ))]
-    #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
     fn export_text(
         &self,
         py: Python<'_>,
@@ -273,16 +262,14 @@ impl Graph {
         renumber: bool,
         lossy: bool,
         overwrite: bool,
-        budget: Option<u64>,
-        process_budget: bool,
-        progress: Option<&Bound<'_, PyAny>>,
+        resources: GivenResources<'_>,
     ) -> PyResult<(u64, Vec<String>)> {
         let format = Format::from_name(format).map_err(Failure::from)?;
         let compression =
             compression.map(Compression::from_suffix).transpose().map_err(Failure::from)?;
         let options = ExportOptions { format, compression, overwrite, renumber, lossy };
-        let limits = Limits { threads: None, budget, process_budget, reserve_bytes: 0 };
-        let done = with_resources(py, progress, limits, |resources| {
+        let GivenResources { limits, progress } = resources;
+        let done = with_resources(py, progress.as_ref(), limits, |resources| {
             Ok(export::write(&self.inner, &out, &options, resources)?)
         })?;
         Ok((done.edges, done.lost))

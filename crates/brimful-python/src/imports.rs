@@ -24,7 +24,7 @@ use pyo3::types::PyDict;
 
 use crate::arrow_in::ArrowEdges;
 use crate::arrow_names::ColumnIds;
-use crate::call::{Limits, with_resources, with_stream};
+use crate::call::{GivenResources, Limits, with_resources, with_stream};
 use crate::columns::{EdgeColumns, described};
 use crate::errors::Failure;
 use crate::figures::{bytes_moved, describe, phases};
@@ -32,13 +32,49 @@ use crate::kept::kept_of;
 use crate::parsed::{on_error_of, text_format};
 use crate::vertex::Vertex;
 
-/// The options `--ids`, `--on-error`, `--weights`, `--self-loops` and `--duplicates`.
-struct Choices<'a> {
-    ids: IdChoice,
-    on_error: &'a str,
-    weights: &'a str,
-    self_loops: &'a str,
-    duplicates: &'a str,
+/// The options of the edges of a new graph, as given from Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct GivenEdges {
+    /// `Some(false)` for `--directed`, `Some(true)` for `--undirected`, `None` for the default of
+    /// the format.
+    undirected: Option<bool>,
+    vertices: Option<u64>,
+    ids: String,
+    on_error: String,
+    index: Vec<String>,
+    weights: String,
+    self_loops: String,
+    duplicates: String,
+}
+
+impl GivenEdges {
+    /// The options of an import, without those of ids.
+    fn options(&self) -> Result<ImportOptions, Failure> {
+        let indexes = self.index.iter().map(|name| Index::from_name(name));
+        let indexes = indexes.collect::<Result<Vec<_>, _>>()?;
+        if !indexes.contains(&Index::In) {
+            let problem = "the index `in` is required; add it to --index";
+            return Err(GraphError::Usage(problem.into()).into());
+        }
+        let weights = Weights::from_name(&self.weights).ok_or_else(|| {
+            GraphError::Usage(format!("weights must be input or hash, not {:?}", self.weights))
+        })?;
+        let policy = Policy {
+            self_loops: SelfLoops::from_name(&self.self_loops)?,
+            duplicates: Duplicates::from_name(&self.duplicates)?,
+        };
+        Ok(ImportOptions {
+            policy,
+            weights,
+            undirected: self.undirected == Some(true),
+            directed: self.undirected == Some(false),
+            on_error: on_error_of(&self.on_error)?,
+            vertices: self.vertices,
+            reverse: indexes.contains(&Index::Reverse),
+            ..Default::default()
+        })
+    }
 }
 
 /// The input of `paths`, files of a format other than tables.
@@ -58,43 +94,6 @@ pub(crate) fn input_of<'i>(format: &str, paths: Vec<PathBuf>) -> Result<Input<'i
             Some(format) => Input::Text(format, paths),
             None => return Err(GraphError::Usage(format!("there is no format {format:?}")).into()),
         },
-    })
-}
-
-/// `undirected`: `Some(false)` for `--directed`, `Some(true)` for `--undirected`, `None` for the
-/// default of the format.
-fn options(
-    undirected: Option<bool>,
-    vertices: Option<u64>,
-    index: &[String],
-    choices: &Choices<'_>,
-    origin: Option<String>,
-) -> Result<ImportOptions, Failure> {
-    let on_error = on_error_of(choices.on_error)?;
-    let indexes = index.iter().map(|name| Index::from_name(name)).collect::<Result<Vec<_>, _>>()?;
-    if !indexes.contains(&Index::In) {
-        return Err(
-            GraphError::Usage("the index `in` is required; add it to --index".into()).into()
-        );
-    }
-    let weights = Weights::from_name(choices.weights).ok_or_else(|| {
-        GraphError::Usage(format!("weights must be input or hash, not {:?}", choices.weights))
-    })?;
-    let policy = Policy {
-        self_loops: SelfLoops::from_name(choices.self_loops)?,
-        duplicates: Duplicates::from_name(choices.duplicates)?,
-    };
-    Ok(ImportOptions {
-        policy,
-        weights,
-        ids: choices.ids,
-        undirected: undirected == Some(true),
-        directed: undirected == Some(false),
-        on_error,
-        vertices,
-        reverse: indexes.contains(&Index::Reverse),
-        origin,
-        ..Default::default()
     })
 }
 
@@ -136,29 +135,17 @@ fn kinds<'py>(py: Python<'py>, kinds: &[Rejection]) -> PyResult<Vec<Bound<'py, P
 /// Refuses a budget that is too small for any import of `files` of this format, before more than
 /// their headers is read.
 #[pyfunction]
-#[pyo3(signature = (
-    format, files, *, weights, self_loops, duplicates, threads, budget, process_budget,
-    reserve_bytes
-))]
+#[pyo3(signature = (format, files, *, edges, resources))]
 pub(crate) fn require_import_budget(
     format: &str,
     files: Vec<PathBuf>,
-    weights: &str,
-    self_loops: &str,
-    duplicates: &str,
-    threads: Option<usize>,
-    budget: Option<u64>,
-    process_budget: bool,
-    reserve_bytes: u64,
+    edges: GivenEdges,
+    resources: Limits,
 ) -> PyResult<()> {
-    let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    let choices =
-        Choices { ids: IdChoice::Auto, on_error: "fail", weights, self_loops, duplicates };
-    let options = options(None, None, &[Index::In.name().into()], &choices, None)?;
-    let minimum = options.minimum_bytes(limits.workers(), format != "u32pairs", true);
-    let decoding =
-        decoding_bytes(limits.workers(), &files, &Arc::new(Job::new())).map_err(Failure::from)?;
-    Ok(limits.require(minimum.saturating_add(decoding), "to build a graph")?)
+    let workers = resources.workers();
+    let minimum = edges.options()?.minimum_bytes(workers, format != "u32pairs", true);
+    let decoding = decoding_bytes(workers, &files, &Arc::new(Job::new())).map_err(Failure::from)?;
+    Ok(resources.require(minimum.saturating_add(decoding), "to build a graph")?)
 }
 
 /// Refuses an import that takes `temporary_bytes` and leaves `graph_bytes` if the disk of `out`
@@ -175,8 +162,7 @@ pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64)
 /// the files and keep their edges.
 #[pyfunction]
 #[pyo3(signature = (
-    paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops,
-    duplicates, threads, budget, process_budget, origin, replace, progress, kept
+    paths, out, *, format, columns, edges, resources, origin, replace, kept
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
@@ -185,31 +171,15 @@ pub(crate) fn import_files<'py>(
     out: PathBuf,
     format: &str,
     columns: EdgeColumns,
-    undirected: Option<bool>,
-    vertices: Option<u64>,
-    ids: &str,
-    on_error: &str,
-    index: Vec<String>,
-    weights: &str,
-    self_loops: &str,
-    duplicates: &str,
-    threads: Option<usize>,
-    budget: Option<u64>,
-    process_budget: bool,
+    edges: GivenEdges,
+    resources: GivenResources<'py>,
     origin: Option<String>,
     replace: bool,
-    progress: Option<&Bound<'py, PyAny>>,
     kept: Option<(bool, Py<PyAny>)>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
-    let ids = IdChoice::from_name(ids).map_err(Failure::from)?;
-    let choices = Choices { ids, on_error, weights, self_loops, duplicates };
+    let ids = IdChoice::from_name(&edges.ids).map_err(Failure::from)?;
     let columns = ColumnChoice::try_from(columns)?;
-    let options = ImportOptions {
-        columns,
-        replace,
-        ..options(undirected, vertices, &index, &choices, origin)?
-    };
+    let options = ImportOptions { columns, ids, origin, replace, ..edges.options()? };
     let input = match kept {
         Some((names, kept)) => {
             let kind = KeptKind::Text(text_format(format)?, names);
@@ -217,7 +187,8 @@ pub(crate) fn import_files<'py>(
         }
         None => input_of(format, paths)?,
     };
-    let done = with_resources(py, progress, limits, |resources| {
+    let GivenResources { limits, progress } = resources;
+    let done = with_resources(py, progress.as_ref(), limits, |resources| {
         Ok(import(input, &out, &options, resources)?)
     })?;
     report(py, &done, limits)
@@ -227,9 +198,8 @@ pub(crate) fn import_files<'py>(
 /// tables that other processes read, and these processes; then only the schema of `stream` is read.
 #[pyfunction]
 #[pyo3(signature = (
-    stream, out, *, name, source, target, weight, ignored, undirected, vertices, ids, isolated,
-    vertex_rows, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget,
-    reserve_bytes, origin, replace, progress, kept
+    stream, out, *, name, source, target, weight, ignored, isolated, vertex_rows, edges, resources,
+    origin, replace, kept
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
@@ -241,47 +211,32 @@ pub(crate) fn import_stream<'py>(
     target: &str,
     weight: Option<&str>,
     ignored: Option<Vec<String>>,
-    undirected: Option<bool>,
-    vertices: Option<u64>,
-    ids: &str,
     isolated: Vec<Vertex>,
     vertex_rows: bool,
-    on_error: &str,
-    index: Vec<String>,
-    weights: &str,
-    self_loops: &str,
-    duplicates: &str,
-    threads: Option<usize>,
-    budget: Option<u64>,
-    process_budget: bool,
-    reserve_bytes: u64,
+    edges: GivenEdges,
+    resources: GivenResources<'py>,
     origin: Option<String>,
     replace: bool,
-    progress: Option<&Bound<'py, PyAny>>,
     kept: Option<(Vec<PathBuf>, Py<PyAny>)>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    // The schema of the stream defines the type of its ids.
-    let choices = Choices { ids: IdChoice::Auto, on_error, weights, self_loops, duplicates };
-    let options = options(undirected, vertices, &index, &choices, origin)?;
-    let options = ImportOptions { replace, ..options };
-    let ids = ColumnIds::from_name(ids).map_err(Failure::from)?;
-    let origin = Path::new(&name);
-    let mut edges =
-        ArrowEdges::open(stream, origin, source, target, weight, ids, Some(options.on_error))?;
-    edges.leave_out(ignored);
-    edges.take_vertex_rows(vertex_rows);
+    let ids = ColumnIds::from_name(&edges.ids).map_err(Failure::from)?;
+    let options = ImportOptions { origin, replace, ..edges.options()? };
+    let (path, on_error) = (Path::new(&name), Some(options.on_error));
+    let mut rows = ArrowEdges::open(stream, path, source, target, weight, ids, on_error)?;
+    rows.leave_out(ignored);
+    rows.take_vertex_rows(vertex_rows);
     let (numbers, names) = split(isolated);
-    edges.declare(id_bits(&numbers)?);
-    edges.declare_names(names);
+    rows.declare(id_bits(&numbers)?);
+    rows.declare_names(names);
     let input = match kept {
-        None => Input::Stream(&mut edges),
+        None => Input::Stream(&mut rows),
         Some((paths, kept)) => {
-            let kind = KeptKind::Tables(&mut edges);
+            let kind = KeptKind::Tables(&mut rows);
             Input::Kept(KeptFiles { paths, kind, edges: kept_of(kept) })
         }
     };
-    let done = with_stream(py, progress, limits, stream, |resources| {
+    let GivenResources { limits, progress } = resources;
+    let done = with_stream(py, progress.as_ref(), limits, stream, |resources| {
         Ok(import(input, &out, &options, resources)?)
     })?;
     report(py, &done, limits)
@@ -379,35 +334,22 @@ fn kind(name: &str, params: &Bound<'_, PyDict>, undirected: bool) -> PyResult<Ki
 
 /// Generates a graph as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (
-    kind, out, params, *, seed, undirected, index, weights, self_loops, duplicates, threads, budget,
-    process_budget, progress
-))]
-#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+#[pyo3(signature = (kind, out, params, *, seed, edges, resources))]
 pub(crate) fn generate<'py>(
     py: Python<'py>,
     kind: &str,
     out: PathBuf,
     params: &Bound<'py, PyDict>,
     seed: u64,
-    undirected: bool,
-    index: Vec<String>,
-    weights: &str,
-    self_loops: &str,
-    duplicates: &str,
-    threads: Option<usize>,
-    budget: Option<u64>,
-    process_budget: bool,
-    progress: Option<&Bound<'py, PyAny>>,
+    edges: GivenEdges,
+    resources: GivenResources<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
-    let kind = self::kind(kind, params, undirected)?;
-    let undirected = undirected || kind.is_undirected();
-    let choices =
-        Choices { ids: IdChoice::Auto, on_error: "fail", weights, self_loops, duplicates };
-    let options = options(Some(undirected), None, &index, &choices, None)?;
+    let GivenResources { limits, progress } = resources;
+    let kind = self::kind(kind, params, edges.undirected == Some(true))?;
+    let undirected = edges.undirected == Some(true) || kind.is_undirected();
+    let options = ImportOptions { undirected, directed: !undirected, ..edges.options()? };
     let generator = Generator::new(kind, seed).map_err(Failure::from)?;
-    let done = with_resources(py, progress, limits, |resources| {
+    let done = with_resources(py, progress.as_ref(), limits, |resources| {
         let sizes = Sizes {
             vertices: generator.vertices(),
             edges: generator.edges(),

@@ -24,12 +24,11 @@ use pyo3::types::PyBytes;
 
 use crate::arrow_in::ArrowEdges;
 use crate::arrow_names::ColumnIds;
-use crate::call::{with_job, with_resources};
+use crate::call::{Limits, with_job, with_resources};
 use crate::cluster::with_views;
 use crate::errors::Failure;
 use crate::parsed::{
     PythonMessages, failed, message_of, next_buffer, next_message, on_error_of, policy_of, sender,
-    task_limits,
 };
 
 /// Processes that an object in Python leads.
@@ -157,7 +156,7 @@ pub(crate) fn number_ids(
     budget: u64,
 ) -> PyResult<()> {
     let next = || next_batch(&batches);
-    with_resources(py, None, task_limits(budget), move |resources| {
+    with_resources(py, None, Limits::one_thread(Some(budget)), move |resources| {
         Ok(number(&task, resources, next, sender(&send))?)
     })
 }
@@ -176,7 +175,7 @@ pub(crate) fn replace_numbers(
 ) -> PyResult<()> {
     let table = message_of(table).map_err(Failure::from)?;
     let next = || next_buffer(&batches);
-    with_resources(py, None, task_limits(budget), move |resources| {
+    with_resources(py, None, Limits::one_thread(Some(budget)), move |resources| {
         Ok(replaced(&task, (*table).as_ref(), resources, next, sender(&send))?)
     })
 }
@@ -193,7 +192,7 @@ pub(crate) fn rank_range(
     budget: u64,
 ) -> PyResult<Bound<'_, PyBytes>> {
     let next = || next_buffer(&ids);
-    let message = with_resources(py, None, task_limits(budget), |resources| {
+    let message = with_resources(py, None, Limits::one_thread(Some(budget)), |resources| {
         Ok(rank(&task, range, resources, next)?)
     })?;
     Ok(PyBytes::new(py, &message))
@@ -215,7 +214,7 @@ pub(crate) fn map_edges<'py>(
     let slots = message_of(slots).map_err(Failure::from)?;
     let lines = message_of(lines).map_err(Failure::from)?;
     let next = || next_batch(&batches);
-    let message = with_resources(py, None, task_limits(budget), move |resources| {
+    let message = with_resources(py, None, Limits::one_thread(Some(budget)), move |resources| {
         let table = [(*slots).as_ref(), (*lines).as_ref()];
         Ok(map(&task, table, resources, next, sender(&send))?)
     })?;

@@ -9,7 +9,6 @@ mod isolated;
 mod shapes;
 mod steps;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use brimful::algos::registry::{Finished, Request};
@@ -34,13 +33,14 @@ use self::shapes::{
     UNCHANGED, Union,
 };
 use self::steps::{Steps, Words};
-use crate::call::Limits;
+use crate::call::GivenResources;
 use crate::cluster::GivenShare;
 use crate::errors::{Failure, internal};
 use crate::graph::Graph;
 use crate::plugin::{library_bytes, with_store};
 use crate::request::{
-    DEFAULT_MAX_SUPERSTEPS, Store, checkpoint_options, say_default_limit, with_resume_advice,
+    DEFAULT_MAX_SUPERSTEPS, GivenCheckpoints, GivenSteps, Store, say_default_limit,
+    with_resume_advice,
 };
 use crate::run::{Figures, Result, store_figures};
 
@@ -102,33 +102,22 @@ impl Description {
 /// Runs a kernel on a graph.
 #[pyfunction]
 #[pyo3(signature = (
-    graph, description, *, mode, max_supersteps, weighted, store, checkpoint_every, checkpoint_dir,
-    resume, identity, threads, budget, process_budget, reserve_bytes, progress, share
+    graph, description, *, steps, store, checkpoints, identity, resources, share
 ))]
-#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_kernel<'py>(
     py: Python<'py>,
     graph: &Bound<'py, Graph>,
     description: Description,
-    mode: &str,
-    max_supersteps: Option<u64>,
-    weighted: bool,
+    steps: GivenSteps,
     store: Store,
-    checkpoint_every: Option<&str>,
-    checkpoint_dir: Option<PathBuf>,
-    resume: bool,
+    checkpoints: GivenCheckpoints,
     identity: Vec<(String, String)>,
-    threads: Option<usize>,
-    budget: Option<u64>,
-    process_budget: bool,
-    reserve_bytes: u64,
-    progress: Option<&Bound<'py, PyAny>>,
+    resources: GivenResources<'py>,
     share: Option<GivenShare>,
 ) -> PyResult<Result> {
     let inner = Arc::clone(&graph.get().inner);
-    let mut checkpoints = checkpoint_options(checkpoint_every, checkpoint_dir, resume, || {
-        checkpoint::default_folder(&inner, &description.name)
-    })?;
+    let mut checkpoints =
+        checkpoints.options(|| checkpoint::default_folder(&inner, &description.name))?;
     if let Some(chosen) = &mut checkpoints {
         chosen.identity = identity;
     }
@@ -136,24 +125,27 @@ pub(crate) fn run_kernel<'py>(
     let first = u64::from(description.begins_with_superstep);
     let request = Request {
         algorithm: description.name.clone(),
-        asynchronous: mode == "async",
-        weighted,
-        max_supersteps: max_supersteps.map(|count| count.saturating_sub(first)),
+        asynchronous: steps.mode == "async",
+        weighted: steps.weighted,
+        max_supersteps: steps.max_supersteps.map(|count| count.saturating_sub(first)),
         store: store.choice()?,
         checkpoints,
         share: share.map(|share| share.share(py)),
         ..Request::default()
     };
-    let limits = Limits { threads, budget, process_budget, reserve_bytes };
+    let GivenResources { limits, progress } = resources;
     let limits = limits.beside(library_bytes(store.opener.as_ref())?);
-    let (output, scratch) = with_store(py, progress, limits, store.opener.as_ref(), |resources| {
-        let output = run_described(&description, &inner, &request, resources)?;
-        if max_supersteps.is_none() && output.finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS {
-            say_default_limit(&resources.job);
-        }
-        Ok((output, resources.job.traffic().max_scratch()))
-    })
-    .map_err(|error| with_resume_advice(py, error, folder.as_deref()))?;
+    let (output, scratch) =
+        with_store(py, progress.as_ref(), limits, store.opener.as_ref(), |resources| {
+            let output = run_described(&description, &inner, &request, resources)?;
+            if steps.max_supersteps.is_none()
+                && output.finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS
+            {
+                say_default_limit(&resources.job);
+            }
+            Ok((output, resources.job.traffic().max_scratch()))
+        })
+        .map_err(|error| with_resume_advice(py, error, folder.as_deref()))?;
     let store_stats = output.finished.stats.store.clone();
     let figures = Figures { request: &request, precision: "f64", limits, scratch };
     let result = Result::with_fields(py, output.finished, output.more, &figures, folder)?;

@@ -103,11 +103,6 @@ pub(crate) fn on_error_of(name: &str) -> Result<OnError, Failure> {
     }
 }
 
-/// The limits of a task, which has one thread.
-pub(crate) fn task_limits(budget: u64) -> Limits {
-    Limits { threads: Some(1), budget: Some(budget), process_budget: false, reserve_bytes: 0 }
-}
-
 /// Whether the ids of a file are strings, by the choice `ids` or its first lines.
 #[pyfunction]
 #[pyo3(signature = (path, *, format, columns, ids, budget, progress))]
@@ -123,7 +118,7 @@ pub(crate) fn has_names(
     let file = TextFile { path, format: text_format(format)? };
     let ids = IdChoice::from_name(ids).map_err(Failure::from)?;
     let columns = ColumnChoice::try_from(columns)?;
-    with_resources(py, progress, task_limits(budget), |resources| {
+    with_resources(py, progress, Limits::one_thread(Some(budget)), |resources| {
         Ok(ids_are_names(&file, ids, &columns, resources)?)
     })
 }
@@ -156,7 +151,7 @@ pub(crate) fn parse_text(
     let on_error = on_error_of(on_error)?;
     let scan = policy_of(undirected, self_loops, duplicates)?;
     let choices = Choices { names, directed: undirected == Some(false), columns, on_error, scan };
-    with_resources(py, progress, task_limits(budget), |resources| {
+    with_resources(py, progress, Limits::one_thread(Some(budget)), |resources| {
         let folder = DiskFolder::new(&folder);
         Ok(parse_file(&file, &choices, &folder, resources, sender(&send))?)
     })

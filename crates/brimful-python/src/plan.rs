@@ -137,23 +137,20 @@ fn import_figures<'py>(
 
 /// The forecast of an import, except for time.
 #[pyfunction]
-#[pyo3(signature = (sizes, *, weighted, threads, budget, process_budget, reserve_bytes))]
+#[pyo3(signature = (sizes, *, weighted, resources))]
 pub(crate) fn plan_import(
     py: Python<'_>,
-    sizes: Given,
+    sizes: GivenSizes,
     weighted: bool,
-    threads: Option<usize>,
-    budget: Option<u64>,
-    process_budget: bool,
-    reserve_bytes: u64,
+    resources: Limits,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let limits = Limits { threads, budget, process_budget, reserve_bytes };
+    let limits = resources;
     let reading = sizes.reading(weighted)?;
     let graph_sizes = sizes.sizes(reading.policy.weighted(weighted) || sizes.hashes_weights)?;
     let import =
         forecast::forecast(&graph_sizes, &reading, limits.budget().limit(), limits.workers());
     // A reader reserves memory for the largest possible pages; mostly it takes a quarter.
-    import_figures(py, &import, limits, resident_bytes().unwrap_or(0) + reserve_bytes / 4)
+    import_figures(py, &import, limits, resident_bytes().unwrap_or(0) + limits.reserve_bytes / 4)
 }
 
 /// The machine of a forecast: bandwidths in GB/s, as given or measured.
@@ -208,7 +205,7 @@ impl Machine {
 /// The sizes of a graph that is not built, as given from Python.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Given {
+pub(crate) struct GivenSizes {
     vertices: u64,
     edges: u64,
     undirected: bool,
@@ -223,7 +220,7 @@ pub(crate) struct Given {
 /// The maximum numbers of vertices and of edges of a forecast.
 const MOST: u64 = 1 << 44;
 
-impl Given {
+impl GivenSizes {
     /// The way to read an input with or without weights.
     fn reading(&self, weighted: bool) -> Result<Reading, Failure> {
         let policy = Policy {
@@ -252,23 +249,17 @@ impl Given {
 /// The forecast of a run and, for a graph that is not built, of its import; of time only for a
 /// machine.
 #[pyfunction]
-#[pyo3(signature = (
-    graph, sizes, asked, *, machine, threads, budget, process_budget, reserve_bytes, checkpoints
-))]
-#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+#[pyo3(signature = (graph, sizes, asked, *, machine, resources, checkpoints))]
 pub(crate) fn plan<'py>(
     py: Python<'py>,
     graph: Option<&Bound<'py, Graph>>,
-    sizes: Option<Given>,
+    sizes: Option<GivenSizes>,
     asked: Asked<'py>,
     machine: Option<Machine>,
-    threads: Option<usize>,
-    budget: Option<u64>,
-    process_budget: bool,
-    reserve_bytes: u64,
+    resources: Limits,
     checkpoints: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let limits = Limits { threads, budget, process_budget, reserve_bytes };
+    let limits = resources;
     let mut request = request(&asked)?;
     // The folder does not matter; the existence of checkpoints may change the method.
     request.checkpoints = checkpoints.then(|| CheckpointOptions::new("."));

@@ -232,8 +232,7 @@ pub(crate) fn check_store(
     budget: Option<u64>,
 ) -> PyResult<()> {
     let schemes = schemes(opener.as_ref())?;
-    let limits = Limits { threads: Some(1), budget, process_budget: false, reserve_bytes: 0 };
-    let verdict = with_resources(py, None, limits, |resources| {
+    let verdict = with_resources(py, None, Limits::one_thread(budget), |resources| {
         let mut options = PartitionOptions {
             partition: 0,
             resources: Arc::new(resources.clone()),

@@ -19,7 +19,6 @@ mod sharing;
 mod states;
 mod value;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,13 +37,14 @@ use brimful::vertices::{Growth, Place, in_steps};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::call;
+use crate::call::{GivenResources, Limits};
 use crate::cluster::GivenShare;
 use crate::errors::{Failure, raised};
 use crate::graph::Graph;
 use crate::plugin::{library_bytes, with_store};
 use crate::request::{
-    DEFAULT_MAX_SUPERSTEPS, Store, checkpoint_options, say_default_limit, with_resume_advice,
+    DEFAULT_MAX_SUPERSTEPS, GivenCheckpoints, GivenSteps, Store, say_default_limit,
+    with_resume_advice,
 };
 use crate::run::{store_figures, work_figures};
 pub(crate) use calls::Seen;
@@ -83,101 +83,106 @@ struct Settings {
     sharing: Option<Sharing>,
 }
 
+/// A program, as given from Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct GivenProgram {
+    /// The object whose methods the run calls.
+    methods: Py<PyAny>,
+    delivery: String,
+    /// The thresholds of signals and of collects.
+    thresholds: (f64, f64),
+    /// The functions and the name of the serializer.
+    dumps: Py<PyAny>,
+    loads: Py<PyAny>,
+    serializer: String,
+    /// As in [`Settings`].
+    next_superstep: Option<Py<PyAny>>,
+    extra_state: Option<(Py<PyAny>, Py<PyAny>)>,
+    addresses: bool,
+    creates: bool,
+}
+
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
 #[pyo3(signature = (
-    graph, program, *, delivery, thresholds, dumps, loads, serializer, next_superstep,
-    extra_state, addresses, creates, mode, max_supersteps, weighted, store, keeping,
-    checkpoint_every, checkpoint_dir, resume, identity, share, budget, process_budget, progress
+    graph, program, *, steps, store, keeping, checkpoints, identity, share, resources
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_program(
     py: Python<'_>,
     graph: &Bound<'_, Graph>,
-    program: Py<PyAny>,
-    delivery: &str,
-    thresholds: (f64, f64),
-    dumps: Py<PyAny>,
-    loads: Py<PyAny>,
-    serializer: &str,
-    next_superstep: Option<Py<PyAny>>,
-    extra_state: Option<(Py<PyAny>, Py<PyAny>)>,
-    addresses: bool,
-    creates: bool,
-    mode: &str,
-    max_supersteps: Option<u64>,
-    weighted: bool,
+    program: GivenProgram,
+    steps: GivenSteps,
     store: Store,
     keeping: Option<(String, bool)>,
-    checkpoint_every: Option<&str>,
-    checkpoint_dir: Option<PathBuf>,
-    resume: bool,
+    checkpoints: GivenCheckpoints,
     identity: Vec<(String, String)>,
     share: Option<(GivenShare, Py<PyAny>)>,
-    budget: Option<u64>,
-    process_budget: bool,
-    progress: Option<&Bound<'_, PyAny>>,
+    resources: GivenResources<'_>,
 ) -> PyResult<States> {
     let inner = Arc::clone(&graph.get().inner);
     let usual_folder = || {
         let program = identity.first().map_or("program", |(_, program)| program.as_str());
         checkpoint::default_folder(&inner, program)
     };
-    let mut checkpoints =
-        checkpoint_options(checkpoint_every, checkpoint_dir, resume, usual_folder)?;
+    let mut checkpoints = checkpoints.options(usual_folder)?;
     if let Some(chosen) = &mut checkpoints {
         chosen.identity = identity;
-        chosen.identity.push(("weighted".to_owned(), weighted.to_string()));
+        chosen.identity.push(("weighted".to_owned(), steps.weighted.to_string()));
     }
     let folder = checkpoints.as_ref().map(|chosen| chosen.folder.clone());
     let choice = store.choice()?.ok_or_else(|| {
         Failure::from(Error::Usage("an interpreted program needs a store; pass store=".into()))
     })?;
     let settings = Settings {
-        delivery: delivery_of(delivery).map_err(Failure::from)?,
-        mode: mode_of(mode, &choice)?,
-        max_supersteps,
-        signal_threshold: thresholds.0,
-        collect_threshold: thresholds.1,
-        next_superstep,
-        extra_state,
-        addresses,
-        creates,
-        weighted,
+        delivery: delivery_of(&program.delivery).map_err(Failure::from)?,
+        mode: mode_of(&steps.mode, &choice)?,
+        max_supersteps: steps.max_supersteps,
+        signal_threshold: program.thresholds.0,
+        collect_threshold: program.thresholds.1,
+        next_superstep: program.next_superstep,
+        extra_state: program.extra_state,
+        addresses: program.addresses,
+        creates: program.creates,
+        weighted: steps.weighted,
         checkpoints,
         keeping: keeping.map(|(serializer, continues)| Keeping {
             serializer,
             start: if continues { Start::Continue } else { Start::Fresh },
-            is_pregel: addresses,
+            is_pregel: program.addresses,
         }),
         sharing: share.map(|(share, steps)| Sharing::new(py, &share, steps)),
     };
-    if max_supersteps.is_some() && mode == "async" {
+    if steps.max_supersteps.is_some() && steps.mode == "async" {
         let problem = "the asynchronous mode has no supersteps to limit; leave max_supersteps= out";
         return Err(Failure::from(Error::Usage(problem.into())).into());
     }
+    let GivenResources { limits, progress } = resources;
     // One thread makes all calls: only one at a time can have the interpreter.
-    let limits = call::Limits { threads: Some(1), budget, process_budget, reserve_bytes: 0 };
+    let limits = Limits { threads: Some(1), ..limits };
     let limits = limits.beside(library_bytes(store.opener.as_ref())?);
+    let (methods, serializing) = (program.methods, (program.dumps, program.loads));
     let run = |resources: &Resources| {
         let place = choice.schemes.place(&choice.url).map_err(Error::from)?;
         let is_live = place == Place::Live;
-        let memory = MemoryWatch::new(&resources.budget, process_budget);
-        let values = Values::new((dumps, loads), (is_live, serializer), memory);
-        let mut location = Location::new(&choice, &inner, (settings.keeping.as_ref(), weighted))?;
+        let memory = MemoryWatch::new(&resources.budget, limits.process_budget);
+        let values = Values::new(serializing, (is_live, &program.serializer), memory);
+        let mut location =
+            Location::new(&choice, &inner, (settings.keeping.as_ref(), steps.weighted))?;
         let on_disk = place.has_share();
         if settings.sharing.is_none() {
             let result = if on_disk { 0 } else { in_steps(result_bytes(&inner)) };
             let others = |shared| result + GraphIds::bytes_beside(&inner, on_disk, shared + result);
             let kept = location.vertices();
             let stores = StoreOptions { store: &location.url, kept, ..choice.options() };
-            require_minimum((&inner, weighted), &stores, others, resources)?;
+            require_minimum((&inner, steps.weighted), &stores, others, resources)?;
         }
         let ids = Arc::new(Ids::new(&inner, location.created(), on_disk, resources)?);
         let values = Arc::new(values);
         let own = (Arc::clone(&ids), Arc::clone(&values));
         location.settle((&inner, &choice), own, resources)?;
-        let program = Python::attach(|py| Program::new(program.bind(py), &settings, ids, values));
+        let program = Python::attach(|py| Program::new(methods.bind(py), &settings, ids, values));
         let program = program.map_err(|error| Error::Usage(error.to_string()))?;
         let result = match place {
             // Several processes have several stores.
@@ -191,9 +196,9 @@ pub(crate) fn run_program(
         Ok(run(program, &inner, &settings, (&choice, location, result), resources)?)
     };
     let (mut states, done, resumed_from) =
-        with_store(py, progress, limits, store.opener.as_ref(), run)
+        with_store(py, progress.as_ref(), limits, store.opener.as_ref(), run)
             .map_err(|error| with_resume_advice(py, error, folder.as_deref()))?;
-    states.stats = Some(figures(py, (mode, &store), &done, resumed_from)?);
+    states.stats = Some(figures(py, (&steps.mode, &store), &done, resumed_from)?);
     Ok(states)
 }
 

@@ -79,24 +79,43 @@ pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
     })
 }
 
-/// Checkpoint and resume options, if any were given.
-pub(crate) fn checkpoint_options(
-    every: Option<&str>,
-    folder: Option<PathBuf>,
+/// Checkpoint and resume options, as given from Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct GivenCheckpoints {
+    checkpoint_every: Option<String>,
+    checkpoint_dir: Option<PathBuf>,
     resume: bool,
-    usual_folder: impl FnOnce() -> PathBuf,
-) -> std::result::Result<Option<CheckpointOptions>, Failure> {
-    let every = every.map(Every::parse).transpose()?;
-    if every.is_some() || resume {
-        let folder = folder.unwrap_or_else(usual_folder);
-        return Ok(Some(CheckpointOptions { every, resume, ..CheckpointOptions::new(folder) }));
+}
+
+impl GivenCheckpoints {
+    /// The options, if the run saves checkpoints or resumes from one.
+    pub(crate) fn options(
+        self,
+        usual_folder: impl FnOnce() -> PathBuf,
+    ) -> std::result::Result<Option<CheckpointOptions>, Failure> {
+        let Self { checkpoint_every, checkpoint_dir: folder, resume } = self;
+        let every = checkpoint_every.as_deref().map(Every::parse).transpose()?;
+        if every.is_some() || resume {
+            let folder = folder.unwrap_or_else(usual_folder);
+            return Ok(Some(CheckpointOptions { every, resume, ..CheckpointOptions::new(folder) }));
+        }
+        if folder.is_some() {
+            let problem =
+                "--checkpoint-dir does nothing alone: give --checkpoint-every, --resume or both";
+            return Err(EngineError::Usage(problem.into()).into());
+        }
+        Ok(None)
     }
-    if folder.is_some() {
-        let problem =
-            "--checkpoint-dir does nothing alone: give --checkpoint-every, --resume or both";
-        return Err(EngineError::Usage(problem.into()).into());
-    }
-    Ok(None)
+}
+
+/// The mode and the limits of the run of a program, as given from Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct GivenSteps {
+    pub(crate) mode: String,
+    pub(crate) max_supersteps: Option<u64>,
+    pub(crate) weighted: bool,
 }
 
 /// Adds a note on resuming to an interrupt.

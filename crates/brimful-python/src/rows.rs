@@ -13,7 +13,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use crate::arrow_in::ArrowEdges;
 use crate::arrow_names::ColumnIds;
 use crate::arrow_out::{RowReader, capsule};
-use crate::call::{Limits, with_job, with_resources, with_stream};
+use crate::call::{GivenResources, with_job, with_resources, with_stream};
 use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::plan::Prediction;
@@ -42,23 +42,17 @@ impl PairTable<'_> {
 
 /// Runs an algorithm whose result is a table of rows.
 #[pyfunction]
-#[pyo3(signature = (
-    graph, asked, *, pairs, threads, budget, process_budget, reserve_bytes, progress
-))]
+#[pyo3(signature = (graph, asked, *, pairs, resources))]
 pub(crate) fn run_rows<'py>(
     py: Python<'py>,
     graph: &Bound<'py, Graph>,
     asked: Asked<'py>,
     pairs: Option<PairTable<'py>>,
-    threads: Option<usize>,
-    budget: Option<u64>,
-    process_budget: bool,
-    reserve_bytes: u64,
-    progress: Option<&Bound<'py, PyAny>>,
+    resources: GivenResources<'py>,
 ) -> PyResult<Rows> {
     let inner = Arc::clone(&graph.get().inner);
     let mut request = request(&asked)?;
-    let limits = Limits { threads, budget, process_budget, reserve_bytes };
+    let GivenResources { limits, progress } = resources;
     // A run without a forecast is still valid.
     let forecast = Prediction::new(&request, Subject::Graph(&inner), limits, 0).ok();
     request.pairs = pairs.as_ref().map(PairTable::open).transpose()?;
@@ -67,8 +61,8 @@ pub(crate) fn run_rows<'py>(
         Ok((finished, resources.job.traffic().max_scratch()))
     };
     let (finished, scratch) = match &pairs {
-        Some(pairs) => with_stream(py, progress, limits, &pairs.stream, run)?,
-        None => with_resources(py, progress, limits, run)?,
+        Some(pairs) => with_stream(py, progress.as_ref(), limits, &pairs.stream, run)?,
+        None => with_resources(py, progress.as_ref(), limits, run)?,
     };
     let figures = Figures { request: &request, precision: &asked.precision, limits, scratch };
     let stats = stats(py, &figures, &finished, finished.table.graph())?;

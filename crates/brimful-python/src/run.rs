@@ -19,13 +19,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::arrow_out::{ResultReader, capsule};
-use crate::call::{Limits, with_job};
+use crate::call::{GivenResources, Limits, with_job};
 use crate::errors::{Failure, internal};
 use crate::figures::{bytes_moved, phases};
 use crate::graph::Graph;
 use crate::plan::Prediction;
 use crate::plugin::{library_bytes, with_store};
-use crate::request::{Asked, Store, checkpoint_options, request, with_resume_advice};
+use crate::request::{Asked, GivenCheckpoints, Store, request, with_resume_advice};
 use crate::vertex::{Shown, Vertex};
 
 /// The algorithms, their parameters and value columns.
@@ -88,45 +88,28 @@ pub(crate) fn stores() -> Vec<String> {
 
 /// Refuses a request whose options make no sense, before workers of a cluster are started for it.
 #[pyfunction]
-#[pyo3(signature = (asked, *, checkpoint_every, checkpoint_dir, resume))]
-pub(crate) fn check_request(
-    asked: Asked<'_>,
-    checkpoint_every: Option<&str>,
-    checkpoint_dir: Option<PathBuf>,
-    resume: bool,
-) -> PyResult<()> {
+#[pyo3(signature = (asked, *, checkpoints))]
+pub(crate) fn check_request(asked: Asked<'_>, checkpoints: GivenCheckpoints) -> PyResult<()> {
     let mut request = request(&asked)?;
-    request.checkpoints =
-        checkpoint_options(checkpoint_every, checkpoint_dir, resume, PathBuf::new)?;
+    request.checkpoints = checkpoints.options(PathBuf::new)?;
     Ok(registry::check_request(&request).map_err(Failure::from)?)
 }
 
 /// Runs an algorithm on a graph.
 #[pyfunction]
-#[pyo3(signature = (
-    graph, asked, *, checkpoint_every, checkpoint_dir, resume, threads, budget, process_budget,
-    reserve_bytes, progress
-))]
-#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+#[pyo3(signature = (graph, asked, *, checkpoints, resources))]
 pub(crate) fn run<'py>(
     py: Python<'py>,
     graph: &Bound<'py, Graph>,
     asked: Asked<'py>,
-    checkpoint_every: Option<&str>,
-    checkpoint_dir: Option<PathBuf>,
-    resume: bool,
-    threads: Option<usize>,
-    budget: Option<u64>,
-    process_budget: bool,
-    reserve_bytes: u64,
-    progress: Option<&Bound<'py, PyAny>>,
+    checkpoints: GivenCheckpoints,
+    resources: GivenResources<'py>,
 ) -> PyResult<Result> {
     let inner = Arc::clone(&graph.get().inner);
     let mut request = request(&asked)?;
-    request.checkpoints = checkpoint_options(checkpoint_every, checkpoint_dir, resume, || {
-        checkpoint::default_folder(&inner, &request.algorithm)
-    })?;
-    let limits = Limits { threads, budget, process_budget, reserve_bytes };
+    let usual_folder = || checkpoint::default_folder(&inner, &request.algorithm);
+    request.checkpoints = checkpoints.options(usual_folder)?;
+    let GivenResources { limits, progress } = resources;
     let opener = asked.store.opener.as_ref();
     let library = library_bytes(opener)?;
     // A run without a forecast is still valid. There is none for several processes.
@@ -135,7 +118,7 @@ pub(crate) fn run<'py>(
     let forecast = alone.then(predict).flatten();
     let limits = forecast.as_ref().map_or(limits.beside(library), Prediction::limits);
     let folder = request.checkpoints.as_ref().map(|chosen| chosen.folder.clone());
-    let (finished, scratch) = with_store(py, progress, limits, opener, |resources| {
+    let (finished, scratch) = with_store(py, progress.as_ref(), limits, opener, |resources| {
         let finished = run_request(&request, &inner, resources)?;
         Ok((finished, resources.job.traffic().max_scratch()))
     })

@@ -11,7 +11,7 @@ from brimful.cli.progress import ProgressLine
 from brimful.errors import UsageError
 from brimful.io.formats import require_graph_suffix
 from brimful.io.hidden import refuse_existing
-from brimful.options.imports import IndexOptions, PolicyOptions
+from brimful.options.imports import EdgeOptions, IndexOptions, PolicyOptions, import_options
 from brimful.options.table import ResourceOptions, picked
 
 #: Parameters of each kind with their defaults; None: required.
@@ -117,7 +117,12 @@ def act(options: argparse.Namespace) -> None:
     """Generate, then print the counts."""
     require_graph_suffix(options.out)
     params = _params(options)
-    index = shared.chosen(options, IndexOptions)
+    edges = import_options(
+        undirected=options.undirected,
+        weights="hash" if options.weights == "hash" else "input",
+        **shared.chosen(options, IndexOptions),
+        **picked(PolicyOptions, vars(options)),
+    )
     refuse_existing(options.out)
     from brimful import _native
 
@@ -128,11 +133,8 @@ def act(options: argparse.Namespace) -> None:
             options.out,
             params,
             seed=options.seed,
-            undirected=options.undirected,
-            **index,
-            weights="hash" if options.weights == "hash" else "input",
-            **picked(PolicyOptions, vars(options)),
-            **vars(given),
+            edges=picked(EdgeOptions, edges),
+            resources=given,
         )
     report(options, figures | NO_INPUT)
 

@@ -33,7 +33,7 @@ def act(options: argparse.Namespace) -> None:
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
         graph = shared.open_named_graph(options, given, progress)
-        figures = graph.build_index(names, **vars(given))
+        figures = graph.build_index(names, resources=given)
     peak = _native.peak_rss_bytes()
     if options.json:
         shared.print_json(figures | {"peak_rss_bytes": peak, "budget_bytes": given.budget})

@@ -80,7 +80,7 @@ def act(options: argparse.Namespace) -> None:
             from brimful.looks import census_of
             from brimful.report import html as report_html
 
-            census = census_of(graph, given, report_html.REPORT_RESERVE_BYTES)
+            census = census_of(graph, given.leaving(report_html.REPORT_RESERVE_BYTES))
         elif has_columns(native):
             given.require(ARROW_RESERVE_BYTES, "to read columns")
             shrink_arrow_pools()

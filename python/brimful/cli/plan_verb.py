@@ -84,9 +84,8 @@ def act(options: argparse.Namespace) -> None:
             options.graph = graphs[0]
             graph = shared.open_named_graph(options, given, progress)
             request = run_request(options, algorithm, sources_of(options, graph), crew=crew)
-        figures = asdict(
-            forecast(graph, sizes, request, given, machine, reserve_bytes=reserve_bytes)
-        )
+        leaving = given.leaving(reserve_bytes)
+        figures = asdict(forecast(graph, sizes, request, leaving, machine))
         require_sources(graph, request)
     if sizes is None:
         subject = graphs[0]

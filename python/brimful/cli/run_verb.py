@@ -177,9 +177,9 @@ def _run(
         request = run_request(
             options, options.algorithm, sources_of(options, graph), cluster=cluster
         )
-        figures = None
+        figures, leaving = None, given.leaving(reserve_bytes)
         if request["cluster"] is None:
-            figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
+            figures = _forecast(graph, request, leaving, checkpoints=saving)
         # The run refuses a budget that is too small; pyarrow and DuckDB may not fit it.
         if joins and (figures is not None or request["cluster"] is not None):
             join = _checked_columns(options, join, graph)
@@ -195,9 +195,9 @@ def _run(
         before = graph.bytes_on_disk
         result: _native.Result | _native.Rows
         if algorithms()[options.algorithm]["rows"]:
-            result = computed_rows(graph, request, given, reserve_bytes)
+            result = computed_rows(graph, request, leaving)
         else:
-            result = run_native(graph, request, checkpoints, given, reserve_bytes)
+            result = run_native(graph, request, checkpoints, leaving)
         written = tally = None
         if options.output is not None:
             progress.update(f"write {redacted_word(options.output)}", 0, 0, 0.0)
@@ -440,8 +440,7 @@ def _join(options: argparse.Namespace) -> Join | None:
 def _forecast(
     graph: _native.Graph,
     request: dict[str, Any],
-    given: Resources,
-    reserve_bytes: int,
+    resources: Resources,
     *,
     checkpoints: bool,
 ) -> dict[str, Any] | None:
@@ -449,15 +448,7 @@ def _forecast(
     from brimful.planning import forecast
 
     try:
-        foreseen = forecast(
-            graph,
-            None,
-            request,
-            given,
-            SLOW_MACHINE,
-            reserve_bytes=reserve_bytes,
-            checkpoints=checkpoints,
-        )
+        foreseen = forecast(graph, None, request, resources, SLOW_MACHINE, checkpoints=checkpoints)
     except UsageError:
         return None
     return asdict(foreseen) if foreseen.fits else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.util
 import logging
 import os
@@ -26,12 +27,12 @@ from brimful.cluster.exchange import (
 from brimful.cluster.worker import Worker
 from brimful.errors import BrimfulError, MissingPackageError, UsageError, WorkerLostError
 from brimful.io.remote_graph import place_of
-from brimful.memory import budget_beside_ray
 from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.cluster.worker import Outcome, Work
+    from brimful.resources import Resources
     from brimful.stores.registry import Opener
 
 #: The most times that a run starts its workers again after a loss.
@@ -58,7 +59,7 @@ def run(
     work: Work[Outcome],
     cluster: Mapping[str, Any],
     checkpoints: Mapping[str, Any],
-    limits: Mapping[str, Any],
+    resources: Resources,
     opener: Opener | None = None,
 ) -> Outcome:
     """Divide work on a graph, which all nodes see, among the workers of a cluster.
@@ -76,15 +77,15 @@ def run(
         while True:
             place = Place.of(cluster["cluster"])
             workers = cluster["workers"] or place.workers
-            threads = limits["threads"] or max(1, place.cores // -(-workers // place.nodes))
+            threads = resources.threads or max(1, place.cores // -(-workers // place.nodes))
             again = bool(restarts) and checkpoints["checkpoint_every"] is not None
             saving = {**checkpoints, "resume": checkpoints["resume"] or again}
             claim = nullcontext() if opener is None else opener.claimed(workers * threads)
             try:
                 with claim, Crew(workers, threads) as crew:
                     crew.start()
-                    budget = crew.even_budget() if limits["budget"] is None else limits["budget"]
-                    own = {**limits, "threads": threads, **budget_beside_ray(budget)}
+                    budget = crew.even_budget() if resources.budget is None else resources.budget
+                    own = dataclasses.replace(resources.beside_ray(budget), threads=threads)
                     observer = Observer(crew, graph, work, saving, own)
                     result = work(graph, observer.share, saving, own)
                     started = observer.began - begin
@@ -197,12 +198,12 @@ class Observer:
         graph: _native.Graph,
         work: Work[Any],
         checkpoints: Mapping[str, Any],
-        limits: Mapping[str, Any],
+        resources: Resources,
     ) -> None:
         """Observe a crew, whose run begins with the first call, once a missing index is built."""
         self._crew, self._graph, self._work = crew, graph, work
         # A worker shows no progress and holds no result.
-        self._options = checkpoints, {**limits, "progress": None, "reserve_bytes": 0}
+        self._options = checkpoints, dataclasses.replace(resources, progress=None, reserve_bytes=0)
         self._runs: list[Any] = []
         self._calls = 0
         self._tally, self._begin = Tally(), time.perf_counter()

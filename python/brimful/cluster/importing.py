@@ -21,13 +21,14 @@ from brimful.errors import BrimfulError
 from brimful.io.feed import Feed
 from brimful.io.redaction import redacted_word
 from brimful.io.remote import is_remote
-from brimful.memory import budget_beside_ray, budget_bytes
+from brimful.memory import budget_bytes
 from brimful.tables.parquet import open_parquet
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from brimful.options.imports import EdgeColumns
+    from brimful.resources import Resources
     from brimful.tables.edge_table import EdgeTable
 
 
@@ -115,9 +116,9 @@ class Reading:
         if failures and isinstance(error, BrimfulError):
             raise failures[0] from None
 
-    def limits(self) -> dict[str, Any]:
-        """Return the limits of the importing process, which may share its machine with tasks."""
-        return budget_beside_ray(self.share.budget)
+    def importing(self, resources: Resources) -> Resources:
+        """Return the resources of the importing process, which may share its machine with tasks."""
+        return resources.beside_ray(self.share.budget)
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the tasks."""

@@ -27,14 +27,13 @@ from brimful.reporting import warn
 
 if TYPE_CHECKING:
     from brimful import _native
+    from brimful.resources import Resources
 
     #: The result of a run.
     Outcome = TypeVar("Outcome", _native.Result, _native.States)
-    #: A run on a graph, which each process calls with its share. Options and limits may differ
+    #: A run on a graph, which each process calls with its share. Options and resources may differ
     #: between processes. Ray pickles the function.
-    Work = Callable[
-        [_native.Graph, dict[str, Any] | None, Mapping[str, Any], Mapping[str, Any]], Outcome
-    ]
+    Work = Callable[[_native.Graph, dict[str, Any] | None, Mapping[str, Any], Resources], Outcome]
 
 
 class Connection:
@@ -128,7 +127,7 @@ class Worker:
         index: int,
         peers: Sequence[Any],
         checkpoints: Mapping[str, Any],
-        limits: Mapping[str, Any],
+        resources: Resources,
         *,
         together: bool,
     ) -> tuple[dict[str, Any] | None, BaseException | None]:
@@ -148,7 +147,7 @@ class Worker:
         }
         begin = time.perf_counter()
         try:
-            work(_open_graph(*graph), share, checkpoints, limits)
+            work(_open_graph(*graph), share, checkpoints, resources)
             raise AssertionError("the share of a run ends with ShareDone")
         except ShareDone as done:
             figures = done.figures
@@ -157,7 +156,7 @@ class Worker:
             return None, error
         figures = {
             **figures,
-            "budget_bytes": limits["budget"],
+            "budget_bytes": resources.budget,
             "exchange_memory_bytes": connection.memory_bytes,
             **vars(connection.tally),
             "seconds": time.perf_counter() - begin,

@@ -29,7 +29,6 @@ from brimful.memory import require_all
 from brimful.options.imports import (
     EdgeOptions,
     ImportOptions,
-    PolicyOptions,
     columns_of,
     import_options,
 )
@@ -114,8 +113,8 @@ def import_paths(
             out,
             format=format_name,
             columns=columns,
-            **picked(EdgeOptions, options),
-            **vars(resources),
+            edges=picked(EdgeOptions, options),
+            resources=resources,
             origin=origin,
             replace=replace,
             kept=None if parsing is None else parsing.kept,
@@ -177,7 +176,7 @@ def _import_parsed(
 
     choices = _choices(options, format_name)
     with Parsing(paths, choices, cluster, resources.budget) as parsing:
-        own = dataclasses.replace(resources, **parsing.limits())
+        own = parsing.importing(resources)
         figures = read(parsing.paths, own, parsing)
         return figures | {"cluster": parsing.figures()}
 
@@ -256,10 +255,8 @@ def _require_import(
     _native.require_import_budget(
         format_name,
         [] if is_table else local,
-        weights=options["weights"],
-        **picked(PolicyOptions, options),
-        **resources.beside(reserve_bytes).limits(),
-        reserve_bytes=reserve_bytes,
+        edges=picked(EdgeOptions, options),
+        resources=resources.beside(reserve_bytes).leaving(reserve_bytes),
     )
 
 
@@ -294,7 +291,7 @@ def _import_tables(
     decoding: Decoding | None,
 ) -> dict[str, Any]:
     if decoding is not None:
-        resources = dataclasses.replace(resources, **decoding.limits())
+        resources = decoding.importing(resources)
     require_budget(paths, format_name, options, resources)
     resources.shrink_arrow_pools()
 
@@ -364,11 +361,10 @@ def import_table(
             target=table.target,
             weight=table.weight,
             ignored=table.ignored,
-            **edges,
             isolated=list(isolated),  # type: ignore[arg-type]
             vertex_rows=table.vertex_rows,
-            **vars(resources.beside(table.reserve_bytes)),
-            reserve_bytes=table.reserve_bytes,
+            edges=edges,
+            resources=resources.beside(table.reserve_bytes).leaving(table.reserve_bytes),
             origin=origin,
             replace=replace and place == out,
             kept=None if decoding is None else decoding.keep(table),

@@ -215,12 +215,8 @@ def write_graph(
     graph = open_graph()
     if format_name in ("parquet", "arrow"):
         # Refuses a budget that is too small before pyarrow is loaded.
-        stream = graph.edge_stream(
-            declared=True,
-            budget=resources.beside(ARROW_RESERVE_BYTES).budget,
-            process_budget=resources.process_budget,
-            reserve_bytes=ARROW_RESERVE_BYTES,
-        )
+        resources = resources.beside(ARROW_RESERVE_BYTES).leaving(ARROW_RESERVE_BYTES)
+        stream = graph.edge_stream(declared=True, resources=resources)
         resources.shrink_arrow_pools()
         written: object = stream
         if columns is not None:
@@ -235,9 +231,7 @@ def write_graph(
         renumber=renumber,
         lossy=options["lossy"],
         overwrite=overwrite,
-        budget=resources.budget,
-        process_budget=resources.process_budget,
-        progress=resources.progress,
+        resources=resources,
     )
     return Exported(edges, tuple(lost))
 

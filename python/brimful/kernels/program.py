@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from brimful.kernels.arrays import ArrayKernel
     from brimful.kernels.kept import Kept
     from brimful.kernels.machine_code import Compiled
+    from brimful.resources import Resources
 
 
 class KernelWords(NamedTuple):
@@ -110,7 +111,7 @@ class KernelRun:
         graph: _native.Graph,
         share: dict[str, Any] | None,
         checkpoints: Mapping[str, Any],
-        limits: Mapping[str, Any],
+        resources: Resources,
     ) -> _native.Result:
         """Run the program, or a share of it.
 
@@ -133,11 +134,11 @@ class KernelRun:
                 return _native.run_kernel(
                     graph,
                     {**kernel.description, "steps": between},
-                    **picked(StepOptions, steps),
+                    steps=picked(StepOptions, steps),
                     store=store,
-                    **checkpoints,
+                    checkpoints=checkpoints,
                     identity=identity,
-                    **limits,
+                    resources=resources,
                     share=share,
                 )
         except ProgramError as error:
@@ -208,7 +209,7 @@ def run(
         work,
         cluster_of(chosen),
         picked(CheckpointOptions, chosen),
-        {**vars(resources), "reserve_bytes": 0},
+        resources,
         store["opener"],
     )
     for name, value in native.stats.get("aggregates", {}).items():

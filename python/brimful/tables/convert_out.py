@@ -15,6 +15,7 @@ from brimful.io.output import native_batches, stream_table
 from brimful.optional import require
 from brimful.options.described import described
 from brimful.packages import _native, igraph, networkx, numpy, pandas, polars, pyarrow, scipy
+from brimful.resources import Resources
 
 
 class Conversions:
@@ -287,4 +288,4 @@ class Conversions:
 
 def edge_stream(graph: _native.Graph) -> Any:
     """Return a stream of the edges of a graph for other packages, an undirected one once."""
-    return graph.edge_stream(declared=False, budget=None, process_budget=False, reserve_bytes=0)
+    return graph.edge_stream(declared=False, resources=Resources())

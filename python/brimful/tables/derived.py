@@ -19,7 +19,7 @@ from brimful.io.hidden import whole_graph
 from brimful.io.ingest import import_table
 from brimful.io.output import native_batches
 from brimful.memory import smallest_error
-from brimful.options.imports import ImportOptions, PolicyOptions, import_options
+from brimful.options.imports import EdgeOptions, ImportOptions, PolicyOptions, import_options
 from brimful.options.table import picked
 from brimful.resources import Resources
 from brimful.tables.columns import EDGES, VERTICES, footer_bytes, schema_of, write_columns
@@ -165,10 +165,8 @@ def require_budget(
         _native.require_import_budget(
             "parquet",
             [],
-            weights="input",
-            **picked(PolicyOptions, options),
-            **given.limits(),
-            reserve_bytes=reserve,
+            edges=picked(EdgeOptions, options),
+            resources=given.leaving(reserve),
         )
     except BudgetError as error:
         if resources.process_budget:

@@ -87,14 +87,13 @@ impl KeptVertexStore {
         loads: Py<PyAny>,
         serializer: &str,
         weighted: bool,
-        budget: Option<u64>,
-        process_budget: bool,
+        resources: Limits,
     ) -> PyResult<Self> {
         let inner = Arc::clone(&graph.get().inner);
         let choice = store
             .choice()?
             .ok_or_else(|| Failure::from(Error::Usage("a store needs a URL".into())))?;
-        let limits = Limits { threads: Some(1), budget, process_budget, reserve_bytes: 0 };
+        let limits = Limits { threads: Some(1), ..resources };
         // Vertices whose last run did not end are opened too, so that a program can run on them;
         // readers of their states are refused.
         let keeping =
@@ -104,7 +103,7 @@ impl KeptVertexStore {
             Some(shared) => shared,
             None => with_resources(py, None, limits, |resources| {
                 let location = Location::new(&choice, &inner, (Some(&keeping), weighted))?;
-                let memory = MemoryWatch::new(&resources.budget, process_budget);
+                let memory = MemoryWatch::new(&resources.budget, limits.process_budget);
                 let values = Values::new((dumps, loads), (false, serializer), memory);
                 let ids = Arc::new(Ids::new(&inner, location.created(), true, resources)?);
                 let count = location.vertices().map_or(1, |kept| kept.edges.len());
