@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forks import Forks
+from forks import Forks, modules_of
 
 #: Exit codes of the command line.
 DONE, USAGE, INPUT, BUDGET, CORRUPT, IO, INTERRUPTED = 0, 2, 3, 4, 5, 6, 130
@@ -72,17 +72,15 @@ def _forked(
 ) -> Outcome:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         output = out.fileno(), err.fileno()
-        code = _forks("--budget" in words).run(
-            words, cwd, os.environ | (env or {}), output, timeout
-        )
+        code = _forks(modules_of(words)).run(words, cwd, os.environ | (env or {}), output, timeout)
         out.seek(0)
         err.seek(0)
         return Outcome(code, out.read().decode(), err.read().decode())
 
 
 @functools.cache
-def _forks(has_budget: bool) -> Forks:
-    return Forks(has_budget=has_budget)
+def _forks(modules: tuple[str, ...]) -> Forks:
+    return Forks(modules)
 
 
 def succeed(*arguments: object, **settings: Any) -> Outcome:

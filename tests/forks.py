@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +33,30 @@ _MODULES = (
     "brimful.importing",
     "brimful.planning",
 )
-#: Modules that many commands import, in a quarter of a second. Commands with a budget begin without
-#: them: the memory that a process takes before it begins is a part of its budget.
+#: Modules that many commands import, in a quarter of a second.
 _LARGE_MODULES = ("numpy", "pyarrow.parquet")
+#: Modules that draw the figures of a report; their import takes more than a second.
+_DRAWING_MODULES = ("jinja2", "matplotlib.figure", "matplotlib.backends.backend_svg")
+
+
+def modules_of(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the modules that a command finds imported.
+
+    Commands with a budget begin without large ones: the memory that a process takes before it
+    begins is a part of its budget.
+    """
+    if "--budget" in words:
+        return _MODULES
+    draws = "--report" in words or "--html" in words
+    return _MODULES + _LARGE_MODULES + (_DRAWING_MODULES if draws else ())
 
 
 class Forks:
     """The client of a server, which serves a process of tests."""
 
-    def __init__(self, *, has_budget: bool) -> None:
-        """Start the server, of commands with or without a budget."""
+    def __init__(self, modules: Sequence[str]) -> None:
+        """Start a server that has imported some modules."""
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        modules = _MODULES if has_budget else _MODULES + _LARGE_MODULES
         command = [sys.executable, __file__, str(theirs.fileno()), *modules]
         self._server = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         theirs.close()
