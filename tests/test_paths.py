@@ -204,16 +204,19 @@ def test_sums_of_weights_that_overflow_are_left_to_a_run() -> None:
             graph.shortest_path(0, 2, weighted=True)
 
 
-def test_weighted_paths_of_a_grid() -> None:
-    side = 200
+def grid(side: int, most: int = 1) -> pa.Table:
+    """A grid of `side` times `side` vertices, with whole weights from 1 to `most`."""
     rng = np.random.default_rng(5)
     at = np.arange(side * side).reshape(side, side)
     ends = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:])]
     source, target = (np.concatenate([pair[end].ravel() for pair in ends]) for end in (0, 1))
-    table = pa.table(
-        {"source": source, "target": target, "weight": rng.integers(1, 100, len(source)) / 1.0}
-    )
-    with bf.Graph.from_arrow(table, undirected=True) as graph:
+    weight = rng.integers(1, most, len(source), endpoint=True) / 1.0
+    return pa.table({"source": source, "target": target, "weight": weight})
+
+
+def test_weighted_paths_of_a_grid() -> None:
+    side = 200
+    with bf.Graph.from_arrow(grid(side, 99), undirected=True) as graph:
         look_up = _native.Lookup(graph.native)
         distances = bf.sssp(graph, 0, weighted=True)
         for vertex in (0, 1, side + 1, 3 * side + 4, 8):
@@ -226,6 +229,17 @@ def test_weighted_paths_of_a_grid() -> None:
         assert look_up.between(0, far, weighted=True) is None
         path = graph.shortest_path(0, far, weighted=True)
         assert path is not None and length(graph, path) == distances[far]
+
+
+def test_many_shortest_paths_keep_to_the_budget() -> None:
+    # All paths to the opposite corner that do not turn back are shortest.
+    with bf.Graph.from_arrow(grid(150), undirected=True) as graph:
+        far = 150 * 150 - 1
+        assert _native.Lookup(graph.native).between(0, far, weighted=True) is None
+        with pytest.raises(bf.BudgetError, match="to choose one of the shortest paths") as raised:
+            graph.shortest_path(0, far, weighted=True, budget="6M")
+        path = graph.shortest_path(0, far, weighted=True, budget=raised.value.needed_bytes)
+        assert path is not None and len(path) == 2 * 150 - 1
 
 
 class Asked(dict[int, tuple[float, float]]):

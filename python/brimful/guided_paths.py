@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-9
 
 
-def walked_back(begin: Any, end: Any, before: Callable[[Any], Iterable[Any]]) -> list[Any]:
-    """Return the path from `begin` to `end` with the fewest edges; `before` gives predecessors."""
+def walked_back(
+    begin: Any, end: Any, before: Callable[[Any], Iterable[Any]], most: int
+) -> list[Any] | None:
+    """Return the path from `begin` to `end` with the fewest edges; `before` gives predecessors.
+
+    None if more than `most` vertices would be known.
+    """
     followed: dict[Any, Any] = {end: None}
     waiting = [end]
     for vertex in waiting:
@@ -30,6 +35,8 @@ def walked_back(begin: Any, end: Any, before: Callable[[Any], Iterable[Any]]) ->
             break
         for one in before(vertex):
             if one not in followed:
+                if len(followed) == most:
+                    return None
                 followed[one] = vertex
                 waiting.append(one)
     path: list[Any] = [begin]
@@ -87,7 +94,7 @@ def guided_path(
                 before[other].append(vertex)
     if shortest == math.inf:
         return []
-    return walked_back(begin, end, lambda vertex: sorted(set(before[vertex])))
+    return walked_back(begin, end, lambda vertex: sorted(set(before[vertex])), most)
 
 
 class _Places:

@@ -12,6 +12,7 @@ from typing import Any
 import brimful
 from brimful.errors import BudgetError, UsageError
 from brimful.ids import VertexId, id_of_name, list_ids, vertex_id
+from brimful.memory import too_small
 from brimful.options.checks import whole
 from brimful.resources import Resources
 from brimful.result import computed_on
@@ -107,14 +108,18 @@ def _ends(graph: brimful.Graph, source: VertexId, target: VertexId) -> tuple[Any
 def _weighted_path(
     graph: brimful.Graph, begin: int | str, end: int | str, resources: Resources
 ) -> list[Any] | None:
-    """Walk back over edges whose weight is the difference of the distances of their ends."""
-    from brimful.guided_paths import walked_back
-    from brimful.simple_paths import in_edges, least_bytes
+    """Walk back over edges whose weight is the difference of the distances of their ends.
 
-    reserve = least_bytes(graph)
-    distances = computed_on(
-        graph, "sssp", {}, resources.leaving(reserve), source=[begin], weighted=True
-    )
+    Raises:
+        BudgetError: The shortest paths have more vertices than the budget holds.
+    """
+    from brimful.guided_paths import walked_back
+    from brimful.simple_paths import in_edges, least_bytes, most_bytes, most_known
+
+    given = resources.on(graph)
+    taken, most = given.taken_bytes(0), most_known(given)
+    leaving = resources.leaving(least_bytes(graph))
+    distances = computed_on(graph, "sssp", {}, leaving, source=[begin], weighted=True)
     if distances[end] is None:
         return None
 
@@ -125,4 +130,8 @@ def _weighted_path(
             if earlier is not None and earlier + weight == distance:
                 yield one
 
-    return walked_back(begin, end, before)
+    path = walked_back(begin, end, before, most)
+    if path is None:
+        needed = taken + most_bytes(graph)
+        raise too_small(given, needed, "to choose one of the shortest paths")
+    return path

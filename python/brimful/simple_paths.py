@@ -52,6 +52,12 @@ def least_bytes(graph: Graph) -> int:
     return _LEAST_BYTES + (_LISTED_BYTES + names) * longest
 
 
+def most_known(resources: Resources) -> int:
+    """Return the number of vertices that a search may know at a time."""
+    left = resources.budget_bytes() - resources.taken_bytes(0)
+    return max(_LEAST_BYTES, left) // _KNOWN_BYTES
+
+
 def most_bytes(graph: Graph) -> int:
     """Return the bytes of a search that visits the whole graph."""
     # Two tables; hardly any vertex waits twice, because its path is hardly ever shortened.
@@ -124,7 +130,7 @@ class _Search:
         self._graph, self._distances, self._begin = graph, distances, begin
         self._resources, self._weighted = resources, weighted
         self._taken = resources.taken_bytes(0)
-        self._most = max(_LEAST_BYTES, resources.budget_bytes() - self._taken) // _KNOWN_BYTES
+        self._most = most_known(resources)
         self._nearest: dict[Any, list[_Edge]] = {}
         #: Vertices of the paths that were found and that wait.
         self.held = 0
