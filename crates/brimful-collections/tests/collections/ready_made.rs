@@ -21,7 +21,7 @@ fn counts_agree_with_a_map() {
     let (mut random, mut model) = (Random(1), BTreeMap::<u64, u64>::new());
     for round in 0..3 {
         let counter = FrequencyCounter::open(&path, options(MEMORY)).unwrap();
-        for _ in 0..6 {
+        for _ in 0..3 {
             let most = if round == 0 { 1000 } else { u64::MAX };
             let keys: Vec<u64> =
                 (0..100_000).map(|_| random.below(most) >> random.below(50)).collect();

@@ -14,8 +14,10 @@ use crate::program::Delivery;
 
 const DELIVERIES: [Delivery; 3] = [Delivery::Each, Delivery::Combined, Delivery::LatestPerEdge];
 /// More messages than a list of minimum size holds.
-const MESSAGES: u64 = 30_000;
-const TARGETS: u64 = 7000;
+const MESSAGES: u64 = 20_000;
+const TARGETS: u64 = 5000;
+/// The same for ids.
+const IDS: u64 = 30_000;
 
 type Collected = BTreeMap<u64, Vec<String>>;
 
@@ -51,7 +53,7 @@ fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Res
 fn ids_through(folder: &FaultFolder, all: &mut Collected) -> Result<()> {
     let file = Arc::new(SpillFile::new(folder, &Arc::new(Job::new()))?);
     let mut list = IdSet::<u64>::new(0, &file);
-    (0..MESSAGES).try_for_each(|number| list.insert(&(number * 7919)))?;
+    (0..IDS).try_for_each(|number| list.insert(&(number * 7919)))?;
     while let Some((id, _)) = list.take()? {
         assert!(all.insert(id, Vec::new()).is_none(), "{id} comes twice");
     }

@@ -471,7 +471,7 @@ mod tests {
         let mut table = MessageTable::new(0, &Arc::new(file));
         let (mut expected, mut failures) = (Messages::new(), 0);
         folder.set_plan(FaultPlan::new().capacity(200_000));
-        for number in 0..60_000 {
+        for number in 0..25_000 {
             if failures == 1000 {
                 folder.set_plan(FaultPlan::new().capacity(u64::MAX / 2));
             }

@@ -119,7 +119,7 @@ fn edges_that_are_sorted_elsewhere_make_the_same_files() {
     {
         let alone = folder.path().join(format!("{number}.brimful"));
         let one = import_divided(&text, &alone, &options, None).unwrap();
-        for parts in [1, 3, 64] {
+        for parts in if number == 0 { vec![1, 3, 64] } else { vec![3] } {
             let out = folder.path().join(format!("{number}-{parts}.brimful"));
             // With little memory the sorter writes runs.
             let here = Here::new(parts, 40 << 20, folder.path(), None);

@@ -69,14 +69,14 @@ fn model(
 
 #[test]
 fn the_first_is_found_at_any_thread_count_and_budget() {
-    const LINES: u64 = 60_000;
+    const LINES: u64 = 24_000;
     let folder = tempfile::tempdir().unwrap();
     // Two self-loops, and duplicates in the same and in the opposite direction; the first come
     // late.
     let edge = |n: u64| match n {
-        64_000 | 84_444 => (n, n),
-        96_000 => (7 * 33 + 1, 33),
-        100_000 => (251, 7 * 251 + 1),
+        25_600 | 33_777 => (n, n),
+        38_400 => (7 * 33 + 1, 33),
+        40_000 => (251, 7 * 251 + 1),
         _ => (n, 7 * n + 1),
     };
     for (prefix, spread) in [("", 1), ("", 1 << 40), ("vertex-", 1)] {
