@@ -57,7 +57,7 @@ def test_everything_is_kept_by_default(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("choice", "kept"),
     [
-        ("drop", [(1, 2, 0.5), (5, 5, 1), (2, 1, -3), (9, 1, 2)]),
+        ("drop", [(1, 2, 4), (5, 5, 7), (2, 1, -3), (9, 1, 2)]),
         ("min", [(1, 2, 0.5), (5, 5, 1), (2, 1, -3), (9, 1, 2)]),
         ("sum", [(1, 2, 8.5), (5, 5, 8), (2, 1, -3), (9, 1, 2)]),
     ],

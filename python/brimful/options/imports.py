@@ -138,7 +138,7 @@ class PolicyOptions(TypedDict, total=False):
     duplicates: Annotated[
         Duplicates,
         Option(
-            'Edges with the same ends: "keep" all (default), "drop" all but one, "sum" their '
+            'Edges with the same ends: "keep" all (default), "drop" all but the first, "sum" their '
             'weights (without weights: their number), or keep the one with the "min" weight; the '
             "first one that is left out is reported with its line (not for generated graphs), "
             "which costs 8 bytes an edge of scratch space.",

@@ -1,9 +1,9 @@
 //! The policy for self-loops and for edges between the same two vertices.
 //!
 //! Edges come sorted by (source, target), with equal edges together and in order of weight bits;
-//! the result therefore depends on the multiset of edges alone. An undirected graph supplies both
-//! directions of an edge; both are treated alike and counted once. Invariant: the number of edges
-//! in is the sum of edges out, self-loops dropped and duplicates dropped.
+//! the result therefore depends on the edges and their positions in the input alone. An undirected
+//! graph supplies both directions of an edge; both are treated alike and counted once. Invariant:
+//! the number of edges in is the sum of edges out, self-loops dropped and duplicates dropped.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +26,8 @@ pub enum Duplicates {
     /// Keep them all.
     #[default]
     Keep,
-    /// Keep the edge with the smallest weight bits: the smallest weight, unless weights are
-    /// negative.
+    /// Keep the first edge in the input; of edges without positions, the one with the smallest
+    /// weight bits.
     Drop,
     /// Keep one edge with the sum of the weights. An edge without a weight counts 1, so that the
     /// graph gets the number of edges as weights.
@@ -210,7 +210,7 @@ impl Merger {
         }
         if repeated {
             self.applied.duplicates_dropped += self.counted(source, target);
-            self.merge(weight);
+            self.merge(weight, position < self.earliest);
             // Equal edges come in any order of positions; the one with the least position stays, so
             // the larger of two was left out.
             let left_out = PositionedEdge::new(position.max(self.earliest), (source, target));
@@ -235,15 +235,15 @@ impl Merger {
         self.applied
     }
 
-    /// Merges a repeated edge into the pending one.
-    fn merge(&mut self, weight: Option<f64>) {
+    /// Merges a repeated edge into the pending one; `is_earlier`: it comes first in the input.
+    fn merge(&mut self, weight: Option<f64>, is_earlier: bool) {
         let Some((_, _, pending)) = &mut self.pending else {
             return;
         };
         match self.policy.duplicates {
             Duplicates::Sum => *pending = pending.map(|sum| sum + weight.unwrap_or(1.0)),
-            // `Drop` keeps the first edge by weight bits, which put negative weights last; `Min`
-            // compares values.
+            Duplicates::Drop if is_earlier => *pending = weight,
+            // The first edge by weight bits need not be the least: they put negative weights last.
             Duplicates::Min => {
                 *pending = pending.map(|least| weight.map_or(least, |weight| least.min(weight)))
             }
@@ -318,6 +318,15 @@ mod tests {
             kept(Duplicates::Sum, true),
             [(0, 1, w(12.0)), (1, 0, w(12.0)), (1, 3, w(0.5)), (2, 2, w(10.0)), (3, 1, w(0.5))]
         );
+    }
+
+    #[test]
+    fn the_first_edge_in_the_input_stays() {
+        let mut merger = Merger::new(policy(SelfLoops::Keep, Duplicates::Drop), false);
+        for (weight, position) in [(1.0, 2), (2.5, 1), (9.0, 3)] {
+            assert_eq!(merger.push((4, 1, Some(weight)), position), None);
+        }
+        assert_eq!(merger.finish(), Some((4, 1, Some(2.5))));
     }
 
     #[test]
