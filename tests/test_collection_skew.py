@@ -93,6 +93,25 @@ def test_one_hot_key_takes_no_more_than_the_budget(tmp_path: Path, kind: str) ->
     assert growth(tmp_path, HOT[kind]) <= 32 + SLACK
 
 
+LONG = {
+    "bag": """
+records = bf.Bag(path, budget="2M")
+records.append(b"")
+for _ in range(400): records.append_to(0, bytes(100_000))
+""",
+    "map": """
+records = bf.Map(path, budget="2M")
+for _ in range(400): records.chain("hot", bytes(100_000))
+""",
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_a_long_record_is_verified_within_the_budget(tmp_path: Path, kind: str) -> None:
+    work = LONG[kind] + "records.sync()\nbefore = begin()\nrecords.verify()\ngrown(before)\n"
+    assert growth(tmp_path, work) <= 2 + SLACK
+
+
 @pytest.mark.slow
 def test_skewed_keys_take_no_more_than_the_budget(tmp_path: Path) -> None:
     work = """

@@ -80,6 +80,47 @@ fn links(chain: &[u8]) -> impl Iterator<Item = Option<Link<'_>>> {
     })
 }
 
+/// A check of a chain piece by piece: all its keys have one hash, and its last link is complete.
+struct ChainCheck {
+    hash: u64,
+    /// The lengths and the key of the link, as far as they were read.
+    head: Vec<u8>,
+    /// Bytes of its value that were not read.
+    value: usize,
+    is_right: bool,
+}
+
+impl ChainCheck {
+    fn new(hash: u64) -> Self {
+        Self { hash, head: Vec::new(), value: 0, is_right: true }
+    }
+
+    fn add(&mut self, mut piece: &[u8]) {
+        while !piece.is_empty() {
+            if self.value > 0 {
+                let (value, rest) = piece.split_at(self.value.min(piece.len()));
+                (self.value, piece) = (self.value - value.len(), rest);
+                continue;
+            }
+            let key = if self.head.len() < LINK_BYTES { 0 } else { u32_at(&self.head, 0) as usize };
+            let missing = LINK_BYTES + key - self.head.len();
+            let (head, rest) = piece.split_at(missing.min(piece.len()));
+            self.head.extend_from_slice(head);
+            piece = rest;
+            let Some(key) = self.head.get(LINK_BYTES..) else { continue };
+            if key.len() == u32_at(&self.head, 0) as usize {
+                self.is_right &= hash(key) == self.hash;
+                self.value = u32_at(&self.head, 4) as usize;
+                self.head.clear();
+            }
+        }
+    }
+
+    fn is_right(&self) -> bool {
+        self.is_right && self.head.is_empty() && self.value == 0
+    }
+}
+
 fn link(key: &[u8], value: &[u8]) -> Vec<u8> {
     let lens = [key.len() as u32, value.len() as u32].map(u32::to_le_bytes);
     [lens.concat().as_slice(), key, value].concat()
@@ -457,9 +498,9 @@ impl DiskMap {
         let read = self.bag.verify()?;
         let job = &self.bag.options().resources.job;
         self.bag.keys().verify(self.bag.pages(), job, |mixed, id| {
-            let chain = self.bag.get(id)?;
-            let right = |link: Option<Link<'_>>| link.is_some_and(|link| hash(link.key) == mixed);
-            if links(&chain).all(right) { Ok(()) } else { Err(self.broken(id)) }
+            let mut chain = ChainCheck::new(mixed);
+            self.bag.visit(id, |_| (), |piece| chain.add(piece))?;
+            if chain.is_right() { Ok(()) } else { Err(self.broken(id)) }
         })?;
         Ok(read)
     }

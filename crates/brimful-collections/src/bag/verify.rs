@@ -26,8 +26,12 @@ impl RecordBag {
                 removed += 1;
                 continue;
             };
-            self.read_at(id, position)?;
-            taken += u64::from(!position.is_span());
+            if position.is_span() {
+                self.visit_span(position, &self.span_head(id, position)?, |_| ())?;
+            } else {
+                self.read_at(id, position)?;
+                taken += 1;
+            }
         }
         let expected = self.len() - self.count();
         if removed != expected {
