@@ -166,6 +166,10 @@ def test_katz_beyond_the_greatest_eigenvalue() -> None:
         assert bf.katz(graph, alpha=0.6, max_supersteps=100).stats["converged"] is False
         with pytest.raises(bf.UsageError, match="below 1 / the largest eigenvalue"):
             bf.katz(graph, alpha=50.0)
+        with pytest.raises(
+            bf.UsageError, match=r"with alpha 0\.1 and beta 1.*smaller alpha or beta"
+        ):
+            bf.katz(graph, beta=1e300)
 
 
 @given(case=cases())

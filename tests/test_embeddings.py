@@ -153,6 +153,8 @@ def test_bad_parameters_are_refused(rmat: Path) -> None:
         ({"iteration_weights": "1,x"}, "iteration_weights must be numbers"),
         ({"iteration_weights": [1, float("nan")]}, "iteration_weights must be numbers"),
         ({"weighted": True}, "no edge weights"),
+        ({"dimensions": 2, "normalization": -1e4}, "an embedding exceeds a 32-bit float"),
+        ({"dimensions": 2, "iteration_weights": [1e308]}, "an embedding exceeds a 32-bit float"),
     ):
         with pytest.raises(bf.UsageError, match=message):
             bf.fastrp(rmat, **wrong)

@@ -342,6 +342,11 @@ fn project(
         let mut buffer = Vec::new();
         push_block(graph, connected.clone(), block, &mut writer, &mut |start, count| {
             let states = output.states.slice(start..start + count, &mut buffer)?;
+            if !states.iter().all(|state| state.sum.iter().all(|number| number.is_finite())) {
+                let problem = "an embedding exceeds a 32-bit float; use a normalization nearer \
+                               to 0, or smaller iteration_weights";
+                return Err(Error::Usage(problem.into()));
+            }
             Ok(states.iter().map(|state| state.sum.map(f32::to_bits)).collect())
         })?;
         push_block(graph, isolated.clone(), block, &mut writer, &mut |_, count| {

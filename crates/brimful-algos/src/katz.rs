@@ -134,9 +134,9 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let norm = (squares + alone * isolated * isolated).sqrt();
     if !norm.is_finite() {
         let problem = format!(
-            "the sums over walks do not converge: alpha must be below 1 / the largest eigenvalue \
-             of the graph, and {} is not; use a smaller alpha",
-            program.alpha
+            "the sums over walks exceed a 64-bit float with alpha {} and beta {}: alpha must be \
+             below 1 / the largest eigenvalue of the graph; use a smaller alpha or beta",
+            program.alpha, program.beta
         );
         return Err(Error::Usage(problem));
     }
