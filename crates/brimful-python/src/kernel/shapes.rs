@@ -88,7 +88,12 @@ impl<const CHANGE: usize> Shape for Sums<CHANGE> {
         // No signal of a vertex stays so along every edge.
         let is_silent = !matches!(along, Along::Unchanged)
             && signal.to_bits() == <Total as Combiner>::SILENCE.to_bits();
-        if is_silent { signal } else { float_along(along, signal, weight) }
+        match along {
+            _ if is_silent => signal,
+            Along::Unchanged | Along::Plus => float_along(along, signal, weight),
+            // Of these, -0.0 can come out, as of 0.0 times a negative weight.
+            _ => float_along(along, signal, weight) + 0.0,
+        }
     }
 }
 
