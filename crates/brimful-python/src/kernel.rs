@@ -110,7 +110,7 @@ pub(crate) fn run_kernel<'py>(
     description: Description,
     steps: GivenSteps,
     store: Store,
-    checkpoints: GivenCheckpoints,
+    checkpoints: GivenCheckpoints<'py>,
     identity: Vec<(String, String)>,
     resources: GivenResources<'py>,
     share: Option<GivenShare>,

@@ -116,7 +116,7 @@ pub(crate) fn run_program(
     steps: GivenSteps,
     store: Store,
     keeping: Option<(String, bool)>,
-    checkpoints: GivenCheckpoints,
+    checkpoints: GivenCheckpoints<'_>,
     identity: Vec<(String, String)>,
     share: Option<(GivenShare, Py<PyAny>)>,
     resources: GivenResources<'_>,

@@ -10,7 +10,7 @@ use brimful::graph::ids::external::ExternalId;
 use brimful::store::Job;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 use crate::cluster::{GivenCrew, GivenShare};
 use crate::errors::Failure;
@@ -82,20 +82,21 @@ pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
 /// Checkpoint and resume options, as given from Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct GivenCheckpoints {
-    checkpoint_every: Option<String>,
+pub(crate) struct GivenCheckpoints<'py> {
+    checkpoint_every: Option<Bound<'py, PyString>>,
     checkpoint_dir: Option<PathBuf>,
     resume: bool,
 }
 
-impl GivenCheckpoints {
+impl GivenCheckpoints<'_> {
     /// The options, if the run saves checkpoints or resumes from one.
     pub(crate) fn options(
         self,
         usual_folder: impl FnOnce() -> PathBuf,
     ) -> std::result::Result<Option<CheckpointOptions>, Failure> {
         let Self { checkpoint_every, checkpoint_dir: folder, resume } = self;
-        let every = checkpoint_every.as_deref().map(Every::parse).transpose()?;
+        let every =
+            checkpoint_every.map(|text| Every::parse(&text.to_string_lossy())).transpose()?;
         if every.is_some() || resume {
             let folder = folder.unwrap_or_else(usual_folder);
             return Ok(Some(CheckpointOptions { every, resume, ..CheckpointOptions::new(folder) }));

@@ -89,7 +89,7 @@ pub(crate) fn stores() -> Vec<String> {
 /// Refuses a request whose options make no sense, before workers of a cluster are started for it.
 #[pyfunction]
 #[pyo3(signature = (asked, *, checkpoints))]
-pub(crate) fn check_request(asked: Asked<'_>, checkpoints: GivenCheckpoints) -> PyResult<()> {
+pub(crate) fn check_request(asked: Asked<'_>, checkpoints: GivenCheckpoints<'_>) -> PyResult<()> {
     let mut request = request(&asked)?;
     request.checkpoints = checkpoints.options(PathBuf::new)?;
     Ok(registry::check_request(&request).map_err(Failure::from)?)
@@ -102,7 +102,7 @@ pub(crate) fn run<'py>(
     py: Python<'py>,
     graph: &Bound<'py, Graph>,
     asked: Asked<'py>,
-    checkpoints: GivenCheckpoints,
+    checkpoints: GivenCheckpoints<'py>,
     resources: GivenResources<'py>,
 ) -> PyResult<Result> {
     let inner = Arc::clone(&graph.get().inner);
