@@ -6,7 +6,7 @@ import math
 import threading
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 import pytest
@@ -220,6 +220,36 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
         assert bf.run(graph, counting(1), resume=True, **given).stats["resumed_from"] == 3
         # Nothing has to be compared.
         bf.run(graph, changed(lock=threading.Lock())([0]), max_supersteps=1)
+
+
+class Counted(bf.Pregel):
+    """Counts its vertices in each superstep; the master notes when it acts."""
+
+    aggregators: ClassVar = {"computed": bf.Aggregator("sum", 0)}
+
+    def __init__(self) -> None:
+        self.acted: list[int] = []
+
+    def initial_value(self, vertex: Any) -> int:
+        return 0
+
+    def master_compute(self, master: Any) -> None:
+        self.acted.append(master.superstep)
+
+    def compute(self, vertex: Any, messages: list[Any]) -> None:
+        vertex.aggregate("computed", 1)
+
+
+def test_a_run_that_resumes_at_its_limit_ends_as_it_did(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"checkpoint_every": 1, "checkpoint_dir": tmp_path / "checkpoints"}
+    first, again = Counted(), Counted()
+    with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
+        whole = bf.run(graph, first, max_supersteps=3, compile="never", **given)
+        rest = bf.run(graph, again, max_supersteps=3, compile="never", resume=True, **given)
+    assert first.acted == [0, 1, 2] and again.acted == []
+    assert rest.stats["aggregates"] == whole.stats["aggregates"] == {"computed": 2}
+    assert rest.stats["reason"] == whole.stats["reason"]
+    assert dict(rest) == dict(whole)
 
 
 def test_wrong_checkpoints_are_refused(tmp_path: Path) -> None:

@@ -284,12 +284,15 @@ fn run(
     if let Some(checkpoints) = &checkpoints {
         extra_state.restore(checkpoints.extra_state())?;
     }
-    let done = match wants_superstep(settings, execution.stats()?.supersteps, resources)? {
-        true => {
-            let notes = (&*superstep, &extra_state, &values);
-            supersteps(&mut execution, part, most, notes, checkpoints.as_mut(), resources)
-        }
-        false => Ok(Reason::Converged),
+    let number = execution.stats()?.supersteps;
+    let done = if number > 0 && number >= most {
+        // The checkpoint is that of the last superstep, which is still to be ended.
+        Ok(Reason::MaxSupersteps)
+    } else if wants_superstep(settings, number, resources)? {
+        let notes = (&*superstep, &extra_state, &values);
+        supersteps(&mut execution, part, most, notes, checkpoints.as_mut(), resources)
+    } else {
+        Ok(Reason::Converged)
     };
     // The first error is the one to report. Without the record that `stopped` writes, the store
     // counts as damaged.
