@@ -144,6 +144,44 @@ def test_a_forked_child_leaves_the_cache_of_its_parent(tmp_path: Path) -> None:
     assert dict(cache.items()) == {number: number for number in range(9)}
 
 
+@settings(suppress_health_check=list(HealthCheck))
+@given(st.integers(1, 4), st.lists(KEYS, min_size=31, max_size=31), st.integers(0, 9))
+def test_reads_during_an_iteration_move_no_key_of_it(
+    tmp_path_factory: pytest.TempPathFactory, limit: int, read: list[int], count: int
+) -> None:
+    folder = tmp_path_factory.mktemp("caches")
+    cache: Any = bf.SpillingDict(limit=limit, serializer="json", folder=folder, budget="2M")
+    cache.update({key: 0 for key in range(count)})
+    for key in cache:
+        cache[key] += 1
+        cache.get(read[key])
+    assert dict(cache.items()) == dict.fromkeys(range(count), 1)
+    for key, value in cache.items():
+        cache[key] += value
+        cache.get(read[key])
+    assert dict(cache.items()) == dict.fromkeys(range(count), 2)
+    assert [(value, cache.get(read[0]))[0] for value in cache.values()] == [2] * count
+    cache.close()
+
+
+@pytest.mark.parametrize("view", [iter, bf.SpillingDict.items, bf.SpillingDict.values])
+def test_an_added_or_removed_key_ends_an_iteration(tmp_path: Path, view: Any) -> None:
+    changes: list[Any] = [
+        lambda cache, step: cache.__setitem__(f"new {step}", 0),
+        lambda cache, step: cache.popitem(),
+        lambda cache, step: (cache.pop(5), cache.__setitem__("new", 0)),
+        lambda cache, step: cache.clear(),
+    ]
+    for change in changes:
+        cache: Any = bf.SpillingDict(limit=2, folder=tmp_path)
+        cache.update({key: key for key in range(6)})
+        with pytest.raises(RuntimeError, match="during iteration"):
+            for step, _ in enumerate(view(cache)):
+                assert step < 6
+                change(cache, step)
+        cache.close()
+
+
 TEXTS = st.text("abc", max_size=2)
 
 
