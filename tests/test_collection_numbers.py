@@ -160,6 +160,21 @@ def test_what_is_no_number_of_things_is_refused(
         ("i4", 1 + 0j),
         ("f8", 1j),
         ("f4", 1e300),
+        ("f2", 70_000),
+        ("f8", 10**400),
+        ("c8", 1e300 + 0j),
+        ("c8", complex(float("nan"), 1e300)),
+        ("c8", 1e300),
+        ("S1", 12345),
+        ("U3", b"abcdef"),
+        ("U1", 1.5),
+        ("V2", np.void(b"abc")),
+        ("M8[s]", np.datetime64("2020-01-01T00:00:01.5")),
+        ("M8[ns]", np.datetime64("9999-01-01")),
+        ("m8[h]", np.timedelta64(90, "m")),
+        ([("n", "S2")], (12345,)),
+        ([("n", "f2")], (70_000,)),
+        ([("t", "M8[s]")], np.array((1,), [("t", "M8[ms]")])[()]),
         ("S3", b"abcd"),
         ("U3", "abcd"),
         ([("n", "i4"), ("s", "S2")], (1.5, b"a")),
@@ -185,6 +200,26 @@ def test_records_that_lose_nothing_are_stored(tmp_path: Path) -> None:
         box.extend([1, 2.5, float("inf"), np.float16(3)])
         box.append(True)
         assert box[:].tolist() == [1, 2.5, float("inf"), 3, 1]
+    lossless = [
+        ("f8", 10**20, 1e20),
+        ("f2", 65_504, 65_504.0),
+        ("c8", complex(float("inf"), 2), complex(float("inf"), 2)),
+        ("c16", 2**64, 2**64 + 0j),
+        ("S5", 12345, b"12345"),
+        ("U3", b"abc", "abc"),
+        ("M8[ms]", np.datetime64("2020-01-01"), np.datetime64("2020-01-01", "ms")),
+        ("M8[s]", np.datetime64("2020-01-01T00:00:01.000"), np.datetime64("2020-01-01T00:00:01")),
+        ("m8[s]", np.timedelta64(2, "m"), np.timedelta64(120, "s")),
+        ("m8[s]", 7, np.timedelta64(7, "s")),
+    ]
+    for number, (dtype, given, stored) in enumerate(lossless):
+        with bf.Box(tmp_path / str(number), dtype, budget=BUDGET) as box:
+            box.append(given)
+            box.extend([given])
+            assert (box[:] == stored).all()
+    with bf.Box(tmp_path / "times", "M8[s]", budget=BUDGET) as box:
+        box.extend(np.array(["NaT", "2020-01-01"], "M8[ms]"))
+        assert np.isnat(box[0]) and box[1] == np.datetime64("2020-01-01")
     kind = np.dtype([("n", "i4"), ("inner", [("x", "f8"), ("y", "f8")]), ("s", "S2")])
     with bf.Box(tmp_path / "r", kind, budget=BUDGET) as box:
         box.append((1, (2.0, 3.0), b"ab"))

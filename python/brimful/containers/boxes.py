@@ -450,13 +450,37 @@ def _cast(records: numpy.typing.ArrayLike, wanted: np.dtype[Any]) -> numpy.typin
         return array.astype(wanted)
     if array.dtype.kind == wanted.kind in "SU" and array.dtype.itemsize > wanted.itemsize:
         raise ValueError(f"their type {array.dtype} is wider")
-    if array.dtype.kind == wanted.kind == "f":
-        with np.errstate(over="ignore"):
-            narrowed = array.astype(wanted)
-        if bool((np.isinf(narrowed) & np.isfinite(array)).any()):
-            raise ValueError(f"they reach beyond {np.finfo(wanted).max}")
-        return narrowed
-    return array.astype(wanted, casting="same_kind")
+    if array.dtype.kind == "O" and wanted.kind in "fc":
+        array = _integers_as_floats(array)
+    with np.errstate(over="ignore"):
+        cast = array.astype(wanted, casting="same_kind")
+    if wanted.kind in "fc":
+        for given, found in ((array.real, cast.real), (array.imag, cast.imag)):
+            if bool((np.isinf(found) & np.isfinite(given)).any()):
+                raise ValueError(f"they reach beyond {np.finfo(wanted).max}")
+    elif not _is_same(array, cast):
+        raise ValueError(f"a conversion from {array.dtype} would change them")
+    return cast
+
+
+def _integers_as_floats(array: numpy.typing.NDArray[Any]) -> numpy.typing.NDArray[Any]:
+    """Return objects as floats if they are integers, which may be longer than 64 bits."""
+    is_whole = all(isinstance(each, int) for each in array.reshape(-1))
+    return array.astype(np.float64) if is_whole else array
+
+
+def _is_same(array: numpy.typing.NDArray[Any], cast: numpy.typing.NDArray[Any]) -> bool:
+    """Return whether a cast to text, times, truth values or raw bytes left an array unchanged."""
+    kind = cast.dtype.kind
+    if kind in "SU":
+        # As text without a limit of its length.
+        return bool((array.astype(kind) == cast).all())
+    if kind in "mM":
+        same = cast.astype(array.dtype) == array
+        if array.dtype.kind == kind:
+            same |= np.isnat(array) & np.isnat(cast)
+        return bool(same.all())
+    return kind != "V" or array.dtype.itemsize <= cast.dtype.itemsize
 
 
 def _cast_fields(
