@@ -244,3 +244,24 @@ def test_values_that_a_box_cannot_hold_are_not_in_it(tmp_path: Path) -> None:
         box.append(0.1)
         assert 0.1 in box and 1.0 not in box and 0.2 not in box and "1 record" in repr(box) + " "
         assert "1 records" not in repr(box)
+        box.extend([7, 8])
+        for no_record in ([1, 7], [0.1, 7, 8], [], (), [[1], [1, 2]]):
+            assert no_record not in box
+    with bf.Box(tmp_path / "times", "M8[s]") as box:
+        box.append(np.datetime64("2020-01-01T00:00:00"))
+        assert np.datetime64("2020-01-01") in box
+        assert np.datetime64("2020-01-01T00:00:00.5") not in box
+
+
+def test_equal_numbers_of_any_type_are_in_a_box(tmp_path: Path) -> None:
+    with bf.Box(tmp_path / "floats", "f8") as box:
+        box.extend([1e300, 2.0**64, 1])
+        for value in (1e300, 2.0**64, 2**64, 1, 1.0, True, np.float32(1), np.int8(1)):
+            assert value in box
+        assert False not in box and 0 not in box and 2**65 not in box and 10**400 not in box
+    with bf.Box(tmp_path / "truths", "?") as box:
+        box.append(True)
+        for value in (True, 1, 1.0, np.bool_(True), np.int8(1)):
+            assert value in box
+        for value in (False, 0, 0.0, 2, 0.5, 1e300, "x"):
+            assert value not in box

@@ -332,13 +332,8 @@ class Box(Collection[_native.RecordBox]):
 
     def __contains__(self, record: object) -> bool:
         """Return whether some record equals `record`: one sequential pass."""
-        if isinstance(record, (bool, float)) and float(record).is_integer():
-            # True and 1.0 equal 1, and records of other types than integers, too.
-            record = int(record)
-        try:
-            wanted = self._converted(record)  # type: ignore[arg-type]
-        except UsageError:
-            # No record equals a value that the box cannot hold.
+        wanted = self._held(record)
+        if wanted is None:
             return False
         step = self.native.batch_len
         starts = range(0, len(self), step)
@@ -346,6 +341,21 @@ class Box(Collection[_native.RecordBox]):
             bool((self.fetch_range(start, min(step, len(self) - start)) == wanted).any())
             for start in starts
         )
+
+    def _held(self, record: Any) -> numpy.typing.NDArray[Any] | None:
+        """Return the record of this dtype that equals `record`; None: the box cannot hold it."""
+        forms = [record]
+        # True, 1 and 1.0 are equal, whichever of them the dtype takes.
+        if isinstance(record, float) and record.is_integer():
+            forms.append(int(record))
+        if isinstance(record, (int, float, np.integer)) and record in (0, 1):
+            forms += [int(record), bool(record)]
+        for form in forms:
+            try:
+                return _scalar(form, self._dtype)
+            except UsageError:
+                continue
+        return None
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def process(
