@@ -99,6 +99,32 @@ def test_an_order_has_a_record_once(tmp_path: Path, kind: str, order: object) ->
         collection.process(lambda *_: None, np.array([-1, 3, 0]))
 
 
+@pytest.mark.parametrize(
+    ("order", "id"),
+    [
+        (range(5, 20), 10),
+        (range(12, 20), 12),
+        (range(-3, 2), -3),
+        (range(2**62), 10),
+        (range(2**70, 2**70 + 1), 2**70),
+        ([range(3), range(9, 11)], 10),
+        ([range(3, 5), range(-1, 1)], -1),
+        ([3, 20], 20),
+    ],
+)
+@pytest.mark.parametrize("kind", ["box", "bag"])
+def test_an_order_has_only_records(tmp_path: Path, kind: str, order: object, id: int) -> None:
+    """A range beyond the records of a Bag never ended."""
+    collection: bf.Box | bf.Bag = bf.Box(tmp_path / "x", "i8")
+    if kind == "bag":
+        collection = bf.Bag(tmp_path / "y", serializer="json")
+    with collection:
+        collection.extend(range(10))
+        with pytest.raises(bf.RecordIdError, match=f"no record {id}; "):
+            collection.process(lambda *_: None, order)  # type: ignore[arg-type]
+        collection.process(lambda *_: None, [range(5, 10), range(0), range(20, 20)])
+
+
 def test_a_record_that_is_an_array_must_be_a_field(tmp_path: Path) -> None:
     with pytest.raises(bf.UsageError, match="a field") as refusal:
         bf.Box(tmp_path / "box", "(2,)i8")

@@ -379,7 +379,7 @@ class Bag(Collection[_native.RecordBag]):
             return False
         return 0 <= id < len(self) and self.native.contains(id)
 
-    @described(COLLECTION, "closed", "corrupt", "io")
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def process(
         self,
         update: Callable[[int, Any], Any],

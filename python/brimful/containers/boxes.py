@@ -357,7 +357,7 @@ class Box(Collection[_native.RecordBox]):
                 continue
         return None
 
-    @described(COLLECTION, "closed", "corrupt", "io")
+    @described(COLLECTION, "record", "closed", "corrupt", "io")
     def process(
         self,
         update: Callable[[numpy.typing.NDArray[Any]], object],

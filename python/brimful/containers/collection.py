@@ -287,7 +287,7 @@ def batches(order: object, length: int, step: int) -> list[range | NDArray[np.ui
 
     Raises:
         UsageError: The order is unknown, or a record occurs twice.
-        RecordIdError: A negative id is not that of a record.
+        RecordIdError: A range, or a negative id, names no records.
     """
     if order is None or (isinstance(order, str) and order == "ascending"):
         return [range(start, min(start + step, length)) for start in range(0, length, step)]
@@ -305,16 +305,22 @@ def batches(order: object, length: int, step: int) -> list[range | NDArray[np.ui
     if not hasattr(order, "dtype"):  # A list of the numbers of an array would take more memory.
         listed = list(several(cast("Iterable[Any]", order), "order"))
         if listed and all(isinstance(part, range) for part in listed):
-            return _batches_of_ranges(listed, step)
+            return _batches_of_ranges(listed, length, step)
     ids = record_ids(listed, length)
     _refuse_repeated(ids)
     return [ids[start : start + step] for start in range(0, len(ids), step)]
 
 
-def _batches_of_ranges(ranges: Sequence[range], step: int) -> list[range | NDArray[np.uint64]]:
+def _batches_of_ranges(
+    ranges: Sequence[range], length: int, step: int
+) -> list[range | NDArray[np.uint64]]:
     if any(part.step != 1 for part in ranges):
         raise UsageError("a range of ids must have step 1; pass the ids themselves instead")
     ascending = sorted((part for part in ranges if part), key=lambda part: part.start)
+    for part in ascending:
+        if part.start < 0 or part.stop > length:
+            id = part.start if not 0 <= part.start < length else length
+            raise RecordIdError(f"there is no record {id}; the length is {length}")
     for part, after in itertools.pairwise(ascending):
         if after.start < part.stop:
             raise _repeated(after.start)
