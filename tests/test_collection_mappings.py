@@ -6,6 +6,7 @@ import copy
 import gc
 import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,30 @@ def test_an_added_or_removed_key_ends_an_iteration(tmp_path: Path, view: Any) ->
                 assert step < 6
                 change(cache, step)
         cache.close()
+
+
+def test_threads_share_a_spilling_dict(tmp_path: Path) -> None:
+    cache: Any = bf.SpillingDict(limit=8, serializer="json", folder=tmp_path)
+    own, rounds = 40, 30
+    cache.update({("shared", number): number for number in range(own)})
+
+    def work(thread: int) -> list[int]:
+        for step in range(rounds):
+            for number in range(own):
+                cache[thread, number] = step
+                assert cache["shared", (7 * number + thread) % own] == (7 * number + thread) % own
+                assert (thread, number) in cache and cache.get((thread, number)) == step
+            assert cache.pop((thread, step)) == step and (thread, step) not in cache
+            assert cache.setdefault((thread, step), step) == step
+        return [cache[thread, number] for number in range(own)]
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(work, range(4))) == [[rounds - 1] * own] * 4
+    assert len(cache) == len(set(cache)) == 5 * own and cache.live <= 8
+    with ThreadPoolExecutor(4) as threads:
+        popped = list(threads.map(lambda _: cache.popitem(), range(len(cache))))
+    assert len(dict(popped)) == len(popped) and len(cache) == 0
+    cache.close()
 
 
 TEXTS = st.text("abc", max_size=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
 from itertools import islice
 from typing import Any, NoReturn, Self, TypeVar
@@ -33,7 +34,8 @@ class SpillingDict(dict[K, V]):
     iteration lists them first, in 8 bytes each, so that reads during it change nothing. As with a
     `dict`, a key that is added or removed ends it with a `RuntimeError`. It is a cache: it begins
     empty, and its folder is removed with it, or by `close` and at the end of a `with`. `copy` and
-    `|` make a cache with a folder of its own; it cannot be pickled or copied deeply.
+    `|` make a cache with a folder of its own; it cannot be pickled or copied deeply. Threads may
+    share it as they share a `dict`.
 
     >>> import brimful as bf
     >>> cache = bf.SpillingDict(limit=2, budget="64M")
@@ -75,6 +77,8 @@ class SpillingDict(dict[K, V]):
         #: By key: the record on disk that still equals the live value.
         self._clean: dict[K, int] = {}
         self._unused: list[int] = []
+        #: Held while keys move between the parts: threads run during reads and writes of the bag.
+        self._lock = threading.RLock()
         #: Number of additions and removals of keys.
         self._changes = 0
 
@@ -105,30 +109,35 @@ class SpillingDict(dict[K, V]):
 
     def __setitem__(self, key: K, value: V) -> None:
         """Store a value."""
-        bag = self.bag  # Refuses a closed cache.
-        is_new = not super().__contains__(key)
-        for place in (self._spilled, self._clean):
-            if (record := place.pop(key, None)) is not None:
+        with self._lock:
+            bag = self.bag  # Refuses a closed cache.
+            record = self._spilled.pop(key, None)
+            if record is None:
+                record = self._clean.pop(key, None)
+            if record is not None:
                 self._unused.append(record)
-                is_new = False
-        self._changes += is_new
-        super().__setitem__(key, value)
-        if super().__len__() > self._limit:
-            self._spill(bag)
+            elif not super().__contains__(key):
+                self._changes += 1
+            super().__setitem__(key, value)
+            if super().__len__() > self._limit:
+                self._spill(bag)
 
     def __missing__(self, key: K) -> V:
         """Fetch a spilled value."""
-        bag = self.bag
-        record = self._spilled.get(key)
-        if record is None:
-            raise KeyError(key)
-        value: V = bag[record]
-        del self._spilled[key]
-        self._clean[key] = record
-        super().__setitem__(key, value)
-        if super().__len__() > self._limit:
-            self._spill(bag)
-        return value
+        with self._lock:
+            bag = self.bag
+            if super().__contains__(key):  # Another thread fetched it.
+                return super().__getitem__(key)
+            record = self._spilled.get(key)
+            if record is None:
+                raise KeyError(key)
+            value: V = bag[record]
+            del self._spilled[key]
+            self._clean[key] = record
+            super().__setitem__(key, value)
+            if super().__len__() > self._limit:
+                self._spill(bag)
+            return value
 
     def _spill(self, bag: Bag) -> None:
         """Spill the oldest values, some in advance; on failure none are moved.
@@ -169,13 +178,14 @@ class SpillingDict(dict[K, V]):
 
     def __delitem__(self, key: K) -> None:
         """Remove a key."""
-        records = [place.pop(key) for place in (self._spilled, self._clean) if key in place]
-        self._unused += records
-        if super().__contains__(key):
-            super().__delitem__(key)
-        elif not records:
-            raise KeyError(key)
-        self._changes += 1
+        with self._lock:
+            records = [place.pop(key) for place in (self._spilled, self._clean) if key in place]
+            self._unused += records
+            if super().__contains__(key):
+                super().__delitem__(key)
+            elif not records:
+                raise KeyError(key)
+            self._changes += 1
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def get(self, key: K, default: Any = None) -> Any:
@@ -197,11 +207,15 @@ class SpillingDict(dict[K, V]):
 
     def __contains__(self, key: object) -> bool:
         """Return whether the cache has `key`, live or spilled."""
-        return super().__contains__(key) or key in self._spilled
+        if super().__contains__(key) or key in self._spilled:
+            return True
+        with self._lock:  # Another thread may have fetched it between the two questions.
+            return super().__contains__(key) or key in self._spilled
 
     def __len__(self) -> int:
         """Return the number of keys, live and spilled."""
-        return super().__len__() + len(self._spilled)
+        with self._lock:
+            return super().__len__() + len(self._spilled)
 
     def __iter__(self) -> Iterator[K]:
         """Yield all keys: those that are live at the beginning, then the spilled ones.
@@ -210,8 +224,10 @@ class SpillingDict(dict[K, V]):
             RuntimeError: A key was added or removed during the iteration.
         """
         # Reads move keys between the two parts; all keys are in memory in any case.
-        changes = self._changes
-        for key in [*super().__iter__(), *self._spilled]:
+        with self._lock:
+            changes = self._changes
+            keys = [*super().__iter__(), *self._spilled]
+        for key in keys:
             yield key
             if self._changes != changes:
                 raise RuntimeError("keys of the cache were added or removed during iteration")
@@ -223,15 +239,18 @@ class SpillingDict(dict[K, V]):
     def _stream(self) -> Iterator[tuple[K, V]]:
         """Yield keys with their values, and move no value."""
         for key in self:
-            if super().__contains__(key):
-                yield key, super().__getitem__(key)
-            elif (record := self._spilled.get(key)) is not None:
-                yield key, self.bag[record]
+            with self._lock:
+                if super().__contains__(key):
+                    value = super().__getitem__(key)
+                elif (record := self._spilled.get(key)) is not None:
+                    value = self.bag[record]
+                else:  # Another thread removed it, which ends the iteration.
+                    continue
+            yield key, value
 
     # The C methods of `dict` would see live values only.
     keys = MutableMapping.keys  # type: ignore[assignment]
     update = MutableMapping.update
-    setdefault = MutableMapping.setdefault
     __hash__ = None
 
     @described(COLLECTION, "closed", "corrupt", "io")
@@ -265,6 +284,25 @@ class SpillingDict(dict[K, V]):
         return StreamedValues(self)
 
     @described(COLLECTION, "closed", "corrupt", "io")
+    def setdefault(self, key: K, default: Any = None) -> Any:
+        """Return the value of a key; a key that is missing gets the value `default`.
+
+        Args:
+            default: Stored and returned if there is no such key.
+
+        Returns:
+            The value.
+
+        >>> import brimful as bf
+        >>> cache = bf.SpillingDict(limit=2)
+        >>> cache.update(zip("abc", range(3)))
+        >>> cache.setdefault("a", 7), cache.setdefault("z", 9)
+        (0, 9)
+        """
+        with self._lock:
+            return MutableMapping.setdefault(self, key, default)
+
+    @described(COLLECTION, "closed", "corrupt", "io")
     def pop(self, key: K, *default: Any) -> Any:
         """Remove a key and return its value.
 
@@ -283,14 +321,15 @@ class SpillingDict(dict[K, V]):
         >>> cache.pop("a"), cache.pop("a", None), len(cache)
         (0, None, 2)
         """
-        try:
-            value = self[key]
-        except KeyError:
-            if default:
-                return default[0]
-            raise
-        del self[key]
-        return value
+        with self._lock:
+            try:
+                value = self[key]
+            except KeyError:
+                if default:
+                    return default[0]
+                raise
+            del self[key]
+            return value
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def popitem(self) -> tuple[K, V]:
@@ -308,9 +347,10 @@ class SpillingDict(dict[K, V]):
         >>> cache.popitem()
         ('c', 2)
         """
-        for keys in (super().__reversed__(), reversed(self._spilled)):
-            for key in keys:
-                return key, self.pop(key)
+        with self._lock:
+            for keys in (super().__reversed__(), reversed(self._spilled)):
+                for key in keys:
+                    return key, self.pop(key)
         raise KeyError("the cache is empty")
 
     @described(COLLECTION)
@@ -327,12 +367,13 @@ class SpillingDict(dict[K, V]):
         >>> len(cache)
         0
         """
-        _ = self.bag  # Refuses a closed cache.
-        for place in (self._spilled, self._clean):
-            self._unused += place.values()
-            place.clear()
-        super().clear()
-        self._changes += 1
+        with self._lock:
+            _ = self.bag  # Refuses a closed cache.
+            for place in (self._spilled, self._clean):
+                self._unused += place.values()
+                place.clear()
+            super().clear()
+            self._changes += 1
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def copy(self) -> SpillingDict[K, V]:
@@ -354,10 +395,11 @@ class SpillingDict(dict[K, V]):
             self._limit, serializer=serializer, folder=folder, budget=budget
         )
         # Spilled values first, so that the values that are live here stay live in the copy.
-        for key, record in list(self._spilled.items()):
-            other[key] = self.bag[record]
-        for key in list(super().__iter__()):
-            other[key] = super().__getitem__(key)
+        with self._lock:
+            for key, record in self._spilled.items():
+                other[key] = self.bag[record]
+            for key, value in super().items():
+                other[key] = value
         return other
 
     __copy__ = copy
@@ -436,6 +478,11 @@ class SpillingDict(dict[K, V]):
         >>> len(cache)
         0
         """
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Drop all values and remove the folder."""
         if self._bag is not None:
             self._bag.__exit__(KeyboardInterrupt, None, None)
             self._bag = None
@@ -454,6 +501,6 @@ class SpillingDict(dict[K, V]):
         self.close()
 
     def __del__(self) -> None:
-        """Remove the folder."""
+        """Remove the folder, without the lock: at a fork another thread may have held it."""
         if getattr(self, "_bag", None) is not None:
-            self.close()
+            self._drop()
