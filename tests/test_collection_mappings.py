@@ -6,7 +6,10 @@ import copy
 import gc
 import os
 import pickle
+import random
+import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +207,29 @@ def test_threads_share_a_spilling_dict(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as threads:
         popped = list(threads.map(lambda _: cache.popitem(), range(len(cache))))
     assert len(dict(popped)) == len(popped) and len(cache) == 0
+    cache.close()
+
+
+def test_an_interrupt_leaves_each_key_in_one_part(tmp_path: Path) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    cache: Any = bf.SpillingDict(limit=16_384, serializer="json", folder=tmp_path, budget="2M")
+    cache.update({key: key for key in range(20_000)})
+    before = signal.signal(signal.SIGALRM, interrupt)
+    choice = random.Random(1)
+    try:
+        for _ in range(150):
+            with suppress(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, choice.uniform(0.00005, 0.001))
+                for _ in range(100_000):
+                    cache[len(cache)] = len(cache)
+                    cache[choice.randrange(20_000)]
+            assert len(cache) == len(set(cache)) >= 20_000
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert all(key == value for key, value in cache.items())
     cache.close()
 
 

@@ -132,9 +132,11 @@ class SpillingDict(dict[K, V]):
             if record is None:
                 raise KeyError(key)
             value: V = bag[record]
+            store = super().__setitem__
+            # Ctrl-C takes effect after a call, so that no key is lost.
             del self._spilled[key]
             self._clean[key] = record
-            super().__setitem__(key, value)
+            store(key, value)
             if super().__len__() > self._limit:
                 self._spill(bag)
             return value
@@ -170,11 +172,13 @@ class SpillingDict(dict[K, V]):
             ) from error.__cause__
         records += range(first, first + len(dirty) - len(records))
         del self._unused[kept:]
-        self._spilled.update(zip(dirty, records, strict=True))
+        self._clean.update(zip(dirty, records, strict=True))
+        remove = super().__delitem__
         for key in keys:
-            if (record := self._clean.pop(key, None)) is not None:
-                self._spilled[key] = record
-            super().__delitem__(key)
+            record = self._clean.pop(key)
+            # Ctrl-C takes effect after a call, so that no key stays in both parts.
+            self._spilled[key] = record
+            remove(key)
 
     def __delitem__(self, key: K) -> None:
         """Remove a key."""
