@@ -310,3 +310,16 @@ def test_a_map_of_many_keys_is_emptied_in_little_time(tmp_path: Path) -> None:
         }
         with pytest.raises(KeyError):
             words.popitem()
+
+
+def test_threads_empty_a_map(tmp_path: Path) -> None:
+    with bf.Map(tmp_path / "map", budget="16M") as words:
+        pairs = {str(number).encode(): b"v" for number in range(4000)}
+        words.update(pairs)
+        with ThreadPoolExecutor(4) as threads:
+            removed = threads.map(lambda key: words.pop(key, None), list(pairs)[::8])
+            popped = list(threads.map(lambda _: words.popitem(), range(3500)))
+            others = [value for value in removed if value is not None]
+            popped += [words.popitem() for _ in range(len(words))]
+        assert len(dict(popped)) == len(popped) == 4000 - len(others)
+        assert dict(popped).items() <= pairs.items() and len(words) == 0

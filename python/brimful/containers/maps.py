@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 from collections.abc import (
     ItemsView,
     Iterable,
@@ -54,6 +55,8 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         super().__init__(_native.DiskMap.open(folder_of(path), parse_budget(budget)), path)
         #: The keys that `popitem` removes next.
         self._leaving: Iterator[bytes] = iter(())
+        #: Held by `popitem`: one thread at a time runs the iterator.
+        self._lock = threading.Lock()
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def get(self, key: bytes | str, default: Any = None) -> Any:
@@ -276,12 +279,14 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         ...     words.popitem(), len(words)
         ((b'one', b'1'), 1)
         """
-        while len(self):
-            for key in self._leaving:
-                if (value := self.native.get(key)) is not None:
-                    del self[key]
-                    return key, value
-            self._leaving = (key for key, _ in self._changing())
+        with self._lock:
+            while len(self):
+                for key in self._leaving:
+                    value = self.native.get(key)
+                    # Another thread may have removed it meanwhile.
+                    if value is not None and self.native.remove(key):
+                        return key, value
+                self._leaving = (key for key, _ in self._changing())
         raise NotFoundError(f"{self._path} is empty")
 
     @described(COLLECTION, "closed", "corrupt", "io")
