@@ -323,3 +323,21 @@ def test_threads_empty_a_map(tmp_path: Path) -> None:
             popped += [words.popitem() for _ in range(len(words))]
         assert len(dict(popped)) == len(popped) == 4000 - len(others)
         assert dict(popped).items() <= pairs.items() and len(words) == 0
+
+
+def test_a_replaced_key_ends_an_iteration_over_a_map(tmp_path: Path) -> None:
+    """The loop over it never ended: the map kept its size."""
+    changes: list[Any] = [
+        lambda words, key: (words.pop(key), words.chain(b"z" + key, b"1")),
+        lambda words, key: (words.popitem(), words.update({b"z" + key: b"1"})),
+        lambda words, key: (words.clear(), words.update({b"x": b"1", b"y": b"2", b"z": b"3"})),
+        lambda words, key: words.chain_many([(b"z" + key, b"1")]),
+    ]
+    with bf.Map(tmp_path / "map", budget="16M") as words:
+        for change in changes:
+            words.clear()
+            words.update({"a": "1", "b": "2", "c": "3"})
+            with pytest.raises(RuntimeError, match="during iteration"):
+                for step, key in enumerate(words):
+                    assert step < 3
+                    change(words, key)

@@ -55,6 +55,8 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         super().__init__(_native.DiskMap.open(folder_of(path), parse_budget(budget)), path)
         #: The keys that `popitem` removes next.
         self._leaving: Iterator[bytes] = iter(())
+        #: Number of removals; with the length it shows whether an iteration has changed keys.
+        self._removals = 0
         #: Held by `popitem`: one thread at a time runs the iterator.
         self._lock = threading.Lock()
 
@@ -201,6 +203,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         """
         if not self.native.remove(_text_or_bytes(key)):
             raise NotFoundError(f"{self._path} has no key {key!r}")
+        self._removals += 1
 
     def __contains__(self, key: object) -> bool:
         """Return whether `key` has a value."""
@@ -250,11 +253,11 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         Raises:
             RuntimeError: A key was added or removed during the iteration.
         """
-        size = len(self)
+        size, removals = len(self), self._removals
         for pair in self._changing():
             yield pair
-            if len(self) != size:
-                raise RuntimeError("the map changed size during iteration")
+            if len(self) != size or self._removals != removals:
+                raise RuntimeError("keys of the map were added or removed during iteration")
 
     def _changing(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield keys with first values, also if keys are removed between two pairs."""
@@ -285,6 +288,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
                     value = self.native.get(key)
                     # Another thread may have removed it meanwhile.
                     if value is not None and self.native.remove(key):
+                        self._removals += 1
                         return key, value
                 self._leaving = (key for key, _ in self._changing())
         raise NotFoundError(f"{self._path} is empty")
@@ -301,7 +305,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         0
         """
         for key, _ in self._changing():
-            self.native.remove(key)
+            self._removals += self.native.remove(key)
 
     def __eq__(self, other: object) -> bool:
         """Return whether `other` is a mapping of the same keys to the same first values."""
