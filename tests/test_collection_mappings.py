@@ -341,3 +341,12 @@ def test_a_replaced_key_ends_an_iteration_over_a_map(tmp_path: Path) -> None:
                 for step, key in enumerate(words):
                     assert step < 3
                     change(words, key)
+
+
+def test_a_map_has_keys_in_the_order_of_their_assignments(tmp_path: Path) -> None:
+    with bf.Map(tmp_path / "map", budget="16M") as words:
+        for key in ("c", "a", "b"):
+            words[key] = key
+        assert list(words) == [b"c", b"a", b"b"]
+        words.update({str(number): "v" for number in range(9)})
+        assert list(words)[:3] == [b"c", b"a", b"b"] and len(set(words)) == 12

@@ -36,8 +36,9 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
     """A map from bytes (or text, stored as UTF-8) to one or more values of bytes each.
 
     It is a `MutableMapping` of the first values. Keys, values and items are streamed in batches of
-    the budget, in the order in which keys were added. As with a `dict`, a key that is added or
-    removed ends an iteration with a `RuntimeError`; a changed value may be seen or not.
+    the budget, in the order in which keys were added; keys that one `update` or `chain_many` adds
+    are in any order among themselves. As with a `dict`, a key that is added or removed ends an
+    iteration with a `RuntimeError`; a changed value may be seen or not.
 
     >>> import brimful as bf, tempfile
     >>> with bf.Map(tempfile.mkdtemp() + "/x", budget="64M") as words:
