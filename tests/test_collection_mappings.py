@@ -8,6 +8,7 @@ import os
 import pickle
 import random
 import signal
+import struct
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -350,3 +351,19 @@ def test_a_map_has_keys_in_the_order_of_their_assignments(tmp_path: Path) -> Non
         assert list(words) == [b"c", b"a", b"b"]
         words.update({str(number): "v" for number in range(9)})
         assert list(words)[:3] == [b"c", b"a", b"b"] and len(set(words)) == 12
+
+
+def test_keys_with_equal_hashes_are_all_compared(tmp_path: Path) -> None:
+    same = bytes.fromhex("b8fe6c3923a44bbe")
+    keys = [same + struct.pack("<Q", number) + b"z" * 16 for number in range(6)]
+    model = dict.fromkeys(keys, b"v")
+    with bf.Map(tmp_path / "map") as words, bf.Map(tmp_path / "other") as other:
+        words.update(model)
+        other.update(model)
+        assert dict(words) == model and len(words) == 1
+        assert words == model and model == words and words == other
+        for different in ({}, dict.fromkeys(keys[:5], b"v"), {**model, b"z": b"v"}):
+            assert words != different and different != words
+        del other[keys[3]]
+        assert words != other and other != words
+        assert {words.popitem()[0] for _ in keys} == set(keys) and not words

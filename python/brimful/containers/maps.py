@@ -211,7 +211,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         return self.native.get(_text_or_bytes(key)) is not None
 
     def __len__(self) -> int:
-        """Return the number of keys."""
+        """Return the number of different hashes of keys: that of keys, unless hashes are equal."""
         return len(self.native)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -314,12 +314,18 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
             return NotImplemented
         if self is other:
             return True
-        if len(self) != len(other):
+        if len(self) > len(other):
             return False
+        count = 0
         try:
-            return all(self.get(key) == _text_or_bytes(value) for key, value in other.items())
+            for key, value in other.items():
+                if self.get(key) != _text_or_bytes(value):
+                    return False
+                count += 1
         except UsageError:
             return False
+        # The length leaves out keys with the hash of another one.
+        return count == sum(1 for _ in self)
 
     __hash__ = None  # type: ignore[assignment]
 
