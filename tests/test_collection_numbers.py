@@ -106,6 +106,24 @@ def test_the_bounds_of_keys_are_keys(tmp_path: Path) -> None:
         assert 2**64 - 1 in members and len(members) == 5
 
 
+def test_integers_of_several_types_are_not_rounded(tmp_path: Path) -> None:
+    """NumPy makes floats of them."""
+    with bf.MembershipSet(tmp_path / "set", budget=BUDGET) as members:
+        members.add_many(range(2**63 - 2, 2**63 + 2))
+        members.add_many([np.int64(1), np.uint64(2)])
+        members.add_many((np.uint64(2**64 - 1), 3))
+        wanted = [2**63 - 2, 2**63 - 1, 2**63, 2**63 + 1, 1, 2, 2**64 - 1, 3]
+        assert all(number in members for number in wanted) and len(members) == len(wanted)
+        for bad in ([1.5, 2**63], [np.float64(1), np.uint64(2)], [[True, 2**63, -1]], [2**63, -1]):
+            with pytest.raises(bf.UsageError, match="integers"):
+                members.add_many(bad)
+    assert np.concatenate(list(bf.sort([[np.uint64(2**64 - 1), 0]]))).tolist() == [0, 2**64 - 1]
+    assert np.concatenate(list(bf.sort([[np.uint64(5), np.int64(-1)]]))).tolist() == [-1, 5]
+    with bf.Box(tmp_path / "box", "i8", budget=BUDGET) as box:
+        box.extend([7, 8, 9])
+        assert box[[np.int64(-1), np.uint64(0)]].tolist() == [9, 7]
+
+
 @pytest.mark.parametrize(
     "call",
     [

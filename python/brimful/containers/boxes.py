@@ -314,7 +314,7 @@ class Box(Collection[_native.RecordBox]):
             data = self._bytes(_scalar(records, self._dtype), count=1)
             self.native.store_range(one_id(key, len(self)), data)
 
-    def _positions(self, key: Any) -> numpy.typing.NDArray[Any]:
+    def _positions(self, key: numpy.typing.ArrayLike) -> numpy.typing.ArrayLike:
         array = np.asarray(key)
         if array.dtype == bool:
             if array.shape != (len(self),):
@@ -322,7 +322,7 @@ class Box(Collection[_native.RecordBox]):
                     f"a mask of {counted(len(self), 'record')} cannot have shape {array.shape}"
                 )
             return np.flatnonzero(array)
-        return array
+        return key  # The array may be one of rounded floats.
 
     def __iter__(self) -> Iterator[Any]:
         """Yield all records, reading them in batches."""

@@ -188,6 +188,7 @@ def integers(numbers: ArrayLike, noun: str) -> NDArray[Any]:
     """
     import numpy as np
 
+    is_array = hasattr(numbers, "dtype")
     is_listed = isinstance(numbers, (list, tuple))
     kinds = set(map(type, cast("Sequence[Any]", numbers))) if is_listed else set()
     # NumPy would convert a True among integers to 1.
@@ -195,9 +196,10 @@ def integers(numbers: ArrayLike, noun: str) -> NDArray[Any]:
         raise UsageError(f"{noun} must be integers, not truth values")
     try:
         array = np.asarray(numbers).reshape(-1)
-        if array.dtype.kind == "f" and kinds == {int}:
-            # Some are 2**63 or more: as floats NumPy would round them.
-            array = np.asarray(numbers, object)
+        if array.dtype.kind == "f" and not is_array:
+            # NumPy makes rounded floats of integers if some are 2**63 or more.
+            exact = np.asarray(numbers, object).reshape(-1)
+            array = exact if all(isinstance(each, (int, np.integer)) for each in exact) else array
     except (OverflowError, ValueError) as error:
         raise UsageError(f"{noun} must be 64-bit integers: {error}") from None
     if array.size == 0:
@@ -208,15 +210,20 @@ def integers(numbers: ArrayLike, noun: str) -> NDArray[Any]:
     if array.dtype.kind != "O":
         raise UsageError(f"{noun} must be integers, not {array.dtype}{hint}")
     for number in array:
-        if not isinstance(number, int) or isinstance(number, bool):
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
             raise UsageError(f"{noun} must be integers, not {type(number).__name__}{hint}")
+    if is_array:
+        raise UsageError(
+            f"{noun} must be integers, not objects; convert them with astype('uint64')"
+        )
+    if all(-(2**63) <= number < 2**63 for number in array):
+        return array.astype(np.int64)
+    for number in array:
         if not 0 <= number < 2**64:
             raise UsageError(
-                f"{noun} must be integers from 0 to 2**64 - 1, not {_shown_integer(number)}"
+                f"{noun} must be integers from 0 to 2**64 - 1, not {_shown_integer(int(number))}"
             )
-    if kinds == {int}:
-        return array.astype(np.uint64)
-    raise UsageError(f"{noun} must be integers, not objects; convert them with astype('uint64')")
+    return array.astype(np.uint64)
 
 
 def _shown_integer(number: int) -> str:
