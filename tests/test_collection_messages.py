@@ -11,6 +11,8 @@ import pytest
 
 import brimful as bf
 
+POINTS_IN_ANY_ORDER = np.dtype({"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [4, 0]})
+
 
 def test_a_collection_shows_its_path_and_length(tmp_path: Path) -> None:
     def path(name: str) -> str:
@@ -85,7 +87,30 @@ def test_a_value_that_cannot_be_spilled_is_named_by_its_key() -> None:
     cache.close()
 
 
-@pytest.mark.parametrize("text", ["abc", b"abc", bytearray(b"abc"), 3, None])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda path: bf.SpillingDict(2, folder=-1), "folder must be a path, not -1"),
+        (lambda path: bf.SpillingDict(2, folder=b"/tmp"), "folder must be a path, not b'/tmp'"),
+        (lambda path: bf.SpillingDict(2, folder=""), "folder must be a path, not an empty text"),
+        (lambda path: bf.BloomFilter(path, 10, None), "must be a number, not None"),
+        (lambda path: bf.BloomFilter(path, 10, "0.1"), "must be a number, not 0.1"),
+        (lambda path: bf.Box(path, "i8")[[[0], [1, 2]]], "ids must be a list of integers"),
+        (
+            lambda path: bf.Box(path, "i8").__setitem__(([0], 1), 2),
+            "ids must be a list of integers",
+        ),
+        (lambda path: bf.Box(path, POINTS_IN_ANY_ORDER), "in the order of their offsets"),
+    ],
+)
+def test_a_wrong_argument_is_named(
+    tmp_path: Path, call: Callable[[Path], object], message: str
+) -> None:
+    with pytest.raises(bf.UsageError, match=message):
+        call(tmp_path / "x")
+
+
+@pytest.mark.parametrize("text", ["abc", b"abc", bytearray(b"abc"), 3, None, np.array(3)])
 def test_a_text_is_no_sequence_of_records(tmp_path: Path, text: Any) -> None:
     with bf.Bag(tmp_path / "bag", serializer="str") as bag, bf.Map(tmp_path / "map") as words:
         bag.extend(["one", "two", "three"])

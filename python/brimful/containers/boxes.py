@@ -68,7 +68,13 @@ class Box(Collection[_native.RecordBox]):
                 f"a record cannot be an array, as in {self._dtype}; name it as a field, such as "
                 f"[('values', '{self._dtype.base.str}', {self._dtype.shape})]"
             )
-        described = repr(np.lib.format.dtype_to_descr(self._dtype))
+        try:
+            described = repr(np.lib.format.dtype_to_descr(self._dtype))
+        except ValueError:
+            raise UsageError(
+                "fields of records must be in the order of their offsets, without overlap, not "
+                f"as in {self._dtype}"
+            ) from None
         native = _native.RecordBox.open(
             folder_of(path), self._dtype.itemsize, described, parse_budget(budget)
         )
@@ -294,7 +300,7 @@ class Box(Collection[_native.RecordBox]):
             if step == 1:
                 return self.fetch_range(start, max(0, stop - start))
             return self.fetch_batch(np.arange(start, stop, step))
-        if isinstance(key, (list, tuple, np.ndarray)) and np.ndim(key) > 0:
+        if _names_several(key):
             return self.fetch_batch(self._positions(key))
         return self._array(self.native.fetch(one_id(key, len(self))))[0]
 
@@ -308,14 +314,17 @@ class Box(Collection[_native.RecordBox]):
                 self.native.store_range(start, data)
             else:
                 self.store_batch(np.arange(start, stop, step), records)
-        elif isinstance(key, (list, tuple, np.ndarray)) and np.ndim(key) > 0:
+        elif _names_several(key):
             self.store_batch(self._positions(key), records)
         else:
             data = self._bytes(_scalar(records, self._dtype), count=1)
             self.native.store_range(one_id(key, len(self)), data)
 
     def _positions(self, key: numpy.typing.ArrayLike) -> numpy.typing.ArrayLike:
-        array = np.asarray(key)
+        try:
+            array = np.asarray(key)
+        except ValueError as error:
+            raise UsageError(f"ids must be a list of integers or a mask: {error}") from None
         if array.dtype == bool:
             if array.shape != (len(self),):
                 raise UsageError(
@@ -422,6 +431,11 @@ class Box(Collection[_native.RecordBox]):
         1
         """
         self.native.compact()
+
+
+def _names_several(key: Any) -> bool:
+    """Return whether an index is a list of ids or a mask."""
+    return isinstance(key, (list, tuple)) or (isinstance(key, np.ndarray) and key.ndim > 0)
 
 
 def _rows(records: numpy.typing.NDArray[Any]) -> numpy.typing.NDArray[Any]:

@@ -175,7 +175,10 @@ def several(values: Iterable[T], noun: str) -> Iterable[T]:
     Raises:
         UsageError: They are something else.
     """
-    if isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, Iterable):
+    is_one = isinstance(values, (str, bytes, bytearray, memoryview))
+    # An array without dimensions is an Iterable that cannot be iterated over.
+    is_one = is_one or getattr(values, "ndim", None) == 0
+    if is_one or not isinstance(values, Iterable):
         raise UsageError(f"{noun} must be a sequence such as a list, not {shortened(values)}")
     return values
 

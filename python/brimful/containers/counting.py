@@ -26,10 +26,11 @@ from brimful.containers.collection import (
     whole_chunks,
 )
 from brimful.errors import UsageError
-from brimful.options.checks import whole
+from brimful.options.checks import is_real, whole
 from brimful.options.described import COLLECTION, described
 from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget
+from brimful.wording import shortened
 
 Answer = TypeVar("Answer", np.uint64, np.bool_)
 
@@ -312,6 +313,11 @@ class BloomFilter(Collection[_native.BloomFilter]):
             false_positives: Share of other keys that are then reported as present.
         """
         keys = whole(keys, "the number of keys of a Bloom filter", least=1)
+        if not is_real(false_positives):
+            raise UsageError(
+                "the share of false positives of a Bloom filter must be a number, not "
+                f"{shortened(false_positives)}"
+            )
         native = _native.BloomFilter.open(
             folder_of(path), keys, false_positives, parse_budget(budget)
         )

@@ -14,7 +14,7 @@ import numpy as np
 from brimful import _native
 from brimful.containers.bags import Bag, Serializer
 from brimful.errors import UsageError
-from brimful.options.checks import whole
+from brimful.options.checks import given_path, whole
 from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget
 from brimful.streamed import StreamedItems, StreamedValues
@@ -63,12 +63,12 @@ class SpillingDict(dict[K, V]):
             folder: Folder in which the cache makes its own; None: the folder of temporary files.
 
         Raises:
-            UsageError: The limit is below 1, or the serializer is unknown.
+            UsageError: The limit is below 1, the folder no path, or the serializer unknown.
         """
         super().__init__()
         self._limit = whole(limit, "the limit of a cache", least=1)
         self._made_with = (serializer, folder, budget)
-        parent = tempfile.gettempdir() if folder is None else folder
+        parent = tempfile.gettempdir() if folder is None else given_path(folder, "folder")
         self._folder = _native.TemporaryFolder(parent, ".brimful-cache-")
         self._bag: Bag | None = Bag(
             os.path.join(self._folder.path, "bag"), serializer=serializer, budget=budget
