@@ -229,6 +229,44 @@ def test_messages_and_signals_may_be_the_weights(program: Any, weighted: bool) -
             assert dict(arrays) == dict(found)
 
 
+class Opposites(bf.Program):
+    """Sums of the negative states of sources, which may be -0.0."""
+
+    delivery, combiner = "latest", "sum"
+
+    def initial_state(self, vertex: Any) -> Any:
+        return 0.0
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return -source.state
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return 1.0 + signals[0]
+
+
+class OppositeMessages(Sums):
+    """The same with messages, and the number of them."""
+
+    def compute(self, vertex: Any, messages: Any) -> None:
+        vertex.value += len(messages) + 1.0
+        if vertex.superstep == 0:
+            vertex.send_to_all(-0.0 * vertex.value)
+        vertex.vote_to_halt()
+
+
+@pytest.mark.parametrize(
+    ("program", "ways"), [(Opposites(), ("numba", "numpy")), (OppositeMessages(), ("numba",))]
+)
+def test_a_negative_zero_is_a_signal_of_a_sum(program: Any, ways: tuple[str, ...]) -> None:
+    with graph_of("path") as graph:
+        found = dict(bf.run(graph, program, compile="never", max_supersteps=2))
+        assert found[1] < found[2]
+        for way in ways:
+            for store in (None, "bytes"):
+                options: dict[str, Any] = {"compile": way, "store": store, "max_supersteps": 2}
+                assert dict(bf.run(graph, program, **options)) == found
+
+
 @pytest.mark.parametrize(
     ("program", "weighted"),
     rows_with_nightly(

@@ -362,4 +362,9 @@ class ArrayKernel:
         returned = self._called(block, "signal", vertex, None, 1.0)
         if returned is None and self._is_sum:
             raise TypeError("signal returned None; return 0.0 where there is no signal")
-        signals[due] = self._silence if returned is None else self._turned(np.asarray(returned))
+        if returned is None:
+            signals[due] = self._silence
+        else:
+            # In sums -0.0 would be no signal.
+            sent = np.asarray(returned) + 0.0 if self._is_sum else returned
+            signals[due] = self._turned(np.asarray(sent))

@@ -235,7 +235,8 @@ def source_of(
         later=indent(body.later, 12 * " ").strip(),
         contribute=indent(body.contribute, 4 * " ").strip() or "pass",
         aggregated=_aggregated(slots),
-        turned="~number" if combiner == "and" else "number",
+        # -0.0 would be no signal.
+        turned={"and": "~number", "sum": "number + 0.0"}.get(combiner, "number"),
         helpers=body.helpers,
     )
 
