@@ -27,6 +27,9 @@ from compiled_programs import (
 )
 from nightly import rows_with_nightly
 
+#: An array that a method reads.
+TABLE = np.array([1.0, 2.0])
+
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
@@ -439,12 +442,17 @@ def test_an_exception_in_compiled_code_is_that_of_the_method(
         def signal(self, source: Any, target: Any, weight: float) -> Any:
             return 1 // (source.state - source.state) + weight
 
+    class Looks(Distances):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return TABLE[int(signals[0]) * self.source // 7 * 10**9]
+
     known = dict(bf.run(graph, Distances(7)))
     for program, kind, text in (
         (Divides(7), ZeroDivisionError, "failed to collect at vertex"),
         (First(7), ZeroDivisionError, "failed to make the first state at vertex 7: "),
         (Fits(7), OverflowError, "the field calls holds -128 to 127, not 128"),
         (Signals(7), ZeroDivisionError, "failed to signal at vertex"),
+        (Looks(7), IndexError, "failed to collect at vertex .* IndexError: index 1000000000 is"),
     ):
         with pytest.raises(bf.ProgramError, match=text) as raised:
             bf.run(graph, program, compile="numba", store=store)
@@ -455,4 +463,4 @@ def test_an_exception_in_compiled_code_is_that_of_the_method(
             assert error.superstep is not None and error.state is not None
         if not isinstance(program, Fits):
             *_, frame = traceback.extract_tb(error.__cause__.__traceback__)
-            assert frame.filename == __file__ and "// " in str(frame.line)
+            assert frame.filename == __file__ and "//" in str(frame.line)

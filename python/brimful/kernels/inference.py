@@ -34,7 +34,9 @@ class Typed:
         self._numba, self._methods, self.slots = numba, methods, slots
         self.parameters = record("Parameters", (*parameters, *(["aggregated"] if slots else [])))
         self.aggregates = aggregates_type(slots)
-        self.functions = {name: internal(method) for name, method in methods.items()}
+        self.functions = {
+            name: internal(method, checks_bounds=True) for name, method in methods.items()
+        }
         numbers = (KINDS[kind_of(value)](value) for value in parameters.values())
         seen = [one.shown(one.initial) for one in slots]
         values = [*numbers, *([self.aggregates(*seen)] if slots else [])]

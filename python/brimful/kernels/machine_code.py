@@ -23,10 +23,15 @@ _ENVIRONMENT = "_ZN08NumbaEnv"
 _INTERNAL = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-def internal(function: Callable[..., Any], *, inline: bool = False) -> Any:
-    """Return a function of Numba that only compiled code can call; Python must not."""
+def internal(
+    function: Callable[..., Any], *, inline: bool = False, checks_bounds: bool = False
+) -> Any:
+    """Return a function of Numba that only compiled code can call; Python must not.
+
+    `checks_bounds`: an index beyond an array is an IndexError. Else it reads other memory.
+    """
     nb: Any = import_module("numba")
-    return nb.njit(forceinline=inline, **_INTERNAL)(function)
+    return nb.njit(forceinline=inline, boundscheck=checks_bounds, **_INTERNAL)(function)
 
 
 def _in_llvm(function: FunctionType, arguments: list[Any], returned: Any) -> Any:
