@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import subprocess
 import sys
 import time
+from collections import namedtuple
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,9 @@ from brimful.kernels.machine_code import MachineCode
 from brimful.kernels.numbers import Numbers
 from compiled_programs import Distances, random_graph
 from nightly import with_nightly
+
+#: A named tuple that a method reads.
+SHIFTS: Any = None
 
 
 @pytest.fixture(scope="module")
@@ -289,6 +294,21 @@ def test_arrays_in_methods_are_kept_and_calls_of_python_are_not(
         assert len(kernel_files()) == 1
     neighbors = sum(length == 1 for length in known.values())
     assert capfd.readouterr().out == 2 * neighbors * "a length of 1.0\n"
+
+
+def test_named_tuples_are_compared_with_their_fields(
+    graph: bf.Graph, compilations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Shifted(Distances):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return SHIFTS.few
+
+    for fields in ("few many", "many few"):
+        shifts = namedtuple("Shifts", fields)(1, 2)
+        monkeypatch.setattr(sys.modules[__name__], "SHIFTS", shifts)
+        found = bf.run(graph, Shifted(7), compile="numba", max_supersteps=2)
+        assert {*found.values()} - {0.0, math.inf} == {shifts.few}
+    assert len(compilations) == 2
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import namedtuple
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -142,6 +143,11 @@ class Mixin:
         return None
 
 
+def named(*fields: str) -> Any:
+    """Return a named tuple of ids."""
+    return namedtuple("Pair", fields)(0, 1)
+
+
 def mixed(signal: Any) -> bf.Program:
     """Return a program whose `signal` is that of another class."""
     mixin = type("Mixin", (), {"signal": signal})
@@ -179,6 +185,8 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
         (Reach([0]), Reach([50, 51]), r"sources was list\[0\] there and is list\[50, 51\] here"),
         (Reach({"a", "b", 0}), Reach({"b", "a", 0, 1}), "sources was"),
         (Reach({0: [1, {2}]}), Reach({0: [1, {3}]}), "sources was"),
+        (Reach(named("first", "last")), Reach(named("last", "first")), "sources was"),
+        (Reach(named("first", "last")), Reach(named("first", "last")), None),
         (Reach(range(1)), Reach(range(2)), "sources was"),
         (Reach([0]), changed(step=10)([0]), "attribute step was 1 there and is 10 here"),
         (changed(mode=1)([0]), changed(mode=2)([0]), "attribute mode was 1 there"),

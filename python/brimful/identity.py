@@ -87,6 +87,9 @@ def text_of(value: Any, name: str, within: tuple[FunctionType, ...] = ()) -> str
 
     if value is None or isinstance(value, int | float | complex | str | bytes):
         return repr(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        fields = zip(value._fields, map(text, value), strict=True)
+        return f"{type(value).__name__}[{', '.join(map('='.join, fields))}]"
     if isinstance(value, list | tuple):
         return f"{type(value).__name__}[{', '.join(map(text, value))}]"
     if isinstance(value, set | frozenset):
