@@ -155,6 +155,16 @@ def mixed(signal: Any) -> bf.Program:
     return cast(bf.Program, kind([0]))
 
 
+def extended(base: type[Reach]) -> bf.Program:
+    """Return a program whose `collect` calls that of its base class."""
+
+    class Extended(base):  # type: ignore[misc, valid-type]
+        def collect(self, vertex: bf.Vertex, signals: list[int]) -> int:
+            return cast("int", super().collect(vertex, signals))
+
+    return cast(bf.Program, Extended([0]))
+
+
 def changed(**members: object) -> type[Reach]:
     """Return a class of the same name with other members."""
     return type("Reach", (Reach,), {"__module__": __name__, "__qualname__": "Reach"} | members)
@@ -198,6 +208,8 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
         (holding(1), holding(2), "attribute weigh was"),
         (holding(1), holding(1), None),
         (mixed(Reach.signal), mixed(Mixin.signal), "code of methods was"),
+        (extended(Reach), extended(changed(collect=collect)), "code of methods was"),
+        (extended(Reach), extended(Reach), None),
         (Reach({"a", "b", 0}), Reach({0, "b", "a"}), None),
         (Reach([0], threading.Lock()), Reach([0], "another note"), None),
     ]

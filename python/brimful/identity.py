@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import pickle
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from types import CodeType, FunctionType, MemberDescriptorType, ModuleType
@@ -29,13 +30,18 @@ def dependencies(program: object, base: type) -> Iterator[tuple[str, str]]:
     Raises:
         UsageError: An attribute cannot be pickled, and therefore not compared.
     """
-    kinds = [kind for kind in reversed(type(program).__mro__) if kind not in base.__mro__]
-    members = {name: value for kind in kinds for name, value in vars(kind).items()}
-    code = {name: function for name, value in members.items() if (function := _function(value))}
-    texts = sorted((name, _of_function(function)) for name, function in code.items())
+    kinds = [kind for kind in type(program).__mro__ if kind not in base.__mro__]
+    members = {name: value for kind in reversed(kinds) for name, value in vars(kind).items()}
+    # Methods call overridden ones by `super`.
+    code: dict[str, list[FunctionType]] = defaultdict(list)
+    for kind in kinds:
+        for name, value in vars(kind).items():
+            if function := _function(value):
+                code[name].append(function)
+    texts = sorted((name, *map(_of_function, functions)) for name, functions in code.items())
     yield "code of methods", _digest(repr(texts))
     # The value of a cached property follows from attributes that are compared.
-    values = {name: value for name, value in members.items() if name not in code} | {
+    values = {name: value for name, value in members.items() if not _function(value)} | {
         name: value
         for name, value in vars(program).items()
         if not isinstance(members.get(name), cached_property)
