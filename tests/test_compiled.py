@@ -130,6 +130,16 @@ def test_a_run_goes_on_from_its_checkpoint(graph: bf.Graph, tmp_path: Path) -> N
     assert resumed.to_arrow().equals(whole.to_arrow())
 
 
+def test_a_run_that_converges_removes_its_checkpoints(graph: bf.Graph, tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    saved: dict[str, Any] = {"checkpoint_every": 1, "checkpoint_dir": str(folder)}
+    for store in (None, "bytes"):
+        bf.run(graph, Distances(7), compile="numba", store=store, max_supersteps=2, **saved)
+        assert folder.exists()
+        bf.run(graph, Distances(7), compile="numba", store=store, resume=True, **saved)
+        assert not folder.exists()
+
+
 def test_a_program_that_does_not_end_is_stopped(graph: bf.Graph, tmp_path: Path) -> None:
     class Swings(Ranks):
         def collect(self, vertex: Any, signals: Any) -> Any:

@@ -236,6 +236,8 @@ def test_a_run_goes_on_from_its_checkpoint(
     assert resumed.stats["resumed_from"] == 1
     assert resumed.stats["supersteps"] == whole.stats["supersteps"]
     assert resumed.to_arrow().equals(whole.to_arrow())
+    # Nobody needs them any more.
+    assert not any(tmp_path.glob("*"))
 
 
 def test_the_asynchronous_mode_finds_the_same_values(graph: bf.Graph) -> None:
