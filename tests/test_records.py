@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import networkx as nx
 import numpy as np
@@ -274,3 +274,34 @@ def test_an_integer_beyond_its_field_is_an_error_everywhere(tmp_path: Path) -> N
         assert dict(bf.run(small, Counts(), on="shards", max_supersteps=1)) == dict(
             bf.run(small, Counts(), on="store", max_supersteps=1)
         )
+
+
+@pytest.mark.parametrize("way", [{"store": "memory"}, {"store": "bytes"}, {"compile": "numba"}])
+def test_fields_that_stay_nan_are_no_change(way: dict[str, Any]) -> None:
+    class Unknown(bf.Program):
+        delivery, combiner = "combined", "max"
+        state_type = np.dtype([("length", "f8"), ("calls", "i8")])
+        aggregators: ClassVar = {"changes": bf.Aggregator("sum", 0, persistent=True)}
+
+        def initial_state(self, vertex: Any) -> Any:
+            return math.nan, 0
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return 1.0
+
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return vertex.state.length * signals[0], 0
+
+        def aggregate(self, vertex: Any, new: Any) -> Any:
+            return 1
+
+    class Scored(Unknown):
+        def signal_score(self, vertex: Any) -> Any:
+            return super().signal_score(vertex)
+
+    programs = [Unknown()] if "compile" in way else [Unknown(), Scored()]
+    with bf.Graph.from_arrow(pa.table({"source": [1, 2], "target": [2, 1]})) as graph:
+        for program in programs:
+            found = bf.run(graph, program, max_supersteps=3, **way)
+            assert found.stats["aggregates"] == {"changes": 0}
+        assert found.stats["supersteps"] == 1

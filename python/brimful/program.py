@@ -456,7 +456,12 @@ class Program(ABC):
 
 
 def differ(old: Any, new: Any) -> bool:
-    """Return whether two states differ; NaN, which differs from itself, equals NaN."""
+    """Return whether two states, or fields of them, differ; NaN equals NaN."""
+    if isinstance(new, tuple) and hasattr(new, "_fields") and type(new) is type(old):
+        return any(
+            one is not other and differ(one, other) for one, other in zip(old, new, strict=True)
+        )
+    # NaN differs from itself.
     return bool(new != old and (new == new or old == old))
 
 
