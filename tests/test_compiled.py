@@ -172,6 +172,10 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
         def signal(self, source: Any, target: Any, weight: float) -> Any:
             return source.state + weight * weight
 
+    class Swapped(Distances):
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return min(weight, source.state)
+
     class Dicts(Distances):
         def initial_state(self, vertex: Any) -> Any:
             return {"distance": 1.0}
@@ -234,6 +238,7 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
     refused(graph, Each(1), 'needs delivery "combined"')
     refused(graph, Target(1), "reads target")
     refused(graph, Squared(1), "may use weight only in what it returns")
+    refused(graph, Swapped(1), "may use weight only in what it returns")
     refused(graph, Dicts(1), r"initial_state \(.*test_compiled.py, line \d+\)")
     refused(graph, Words(1), "returns a text in place of a number")
     refused(graph, Scores(1), "collect_score has no place on shards")

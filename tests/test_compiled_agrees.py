@@ -227,6 +227,24 @@ def test_messages_and_signals_may_be_the_weights(program: Any, weighted: bool) -
         if program is Lightest:
             arrays = bf.run(graph, program(), compile="numpy", weighted=weighted)
             assert dict(arrays) == dict(found)
+            for one in (arrays, found):
+                assert weighted is (math.copysign(1.0, one[3]) < 0)
+
+
+class Negated(Least):
+    """The sum of negative messages, one of which is 0.0."""
+
+    def compute(self, vertex: Any, messages: Any) -> None:
+        vertex.value = sum(-message for message in messages)
+        if vertex.superstep == 0:
+            vertex.send_to_all(vertex.id - 1.0)
+        vertex.vote_to_halt()
+
+
+def test_a_sum_of_messages_begins_with_zero() -> None:
+    with graph_of("path") as graph:
+        found = check(graph, Negated())
+    assert [math.copysign(1.0, number) for number in found.values()] == [1.0, 1.0, -1.0, -1.0]
 
 
 class Opposites(bf.Program):

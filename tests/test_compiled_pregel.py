@@ -330,6 +330,11 @@ def refused(graph: bf.Graph, body: str, match: str, **options: Any) -> None:
             "uses weight in another way than alone, message",
         ),
         (
+            "    for target, weight in vertex.edges:\n"
+            "        vertex.send(target, min(weight, vertex.value))",
+            "uses weight in another way than alone, message",
+        ),
+        (
             "    for target, weight in vertex.edges:\n        vertex.send(target, target)",
             "reads target in a message",
         ),

@@ -260,15 +260,17 @@ def stripped(value: ast.expr, weight: str, operations: set[str], functions: set[
     match value:
         case ast.Name() if is_weight(value):
             operations.add("plus")
-            return ast.copy_location(ast.Constant(0.0), value)
+            # 0.0 and a weight of -0.0 would be 0.0.
+            return ast.copy_location(ast.Constant(-0.0), value)
         case ast.IfExp():
             value.body = stripped(value.body, weight, operations, functions)
             value.orelse = stripped(value.orelse, weight, operations, functions)
             return value
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             name, pair = _OPERATORS[type(op)], [left, right]
+        # If one of two numbers is NaN, their order decides which Python returns.
         case ast.Call(func=ast.Name(id=function), args=[left, right], keywords=[]) if (
-            function in _FUNCTIONS and function in functions
+            function in _FUNCTIONS and function in functions and not is_weight(left)
         ):
             name, pair = _FUNCTIONS[function], [left, right]
         case _:

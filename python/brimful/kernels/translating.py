@@ -335,7 +335,7 @@ class Translation(ast.NodeTransformer):
                 each := self._each(of)
             ) is not None and len(start) <= 1:
                 zero = self.visit(start[0]) if start else ast.Constant(0)
-                some = ast.BinOp(zero, ast.Add(), each) if start else each
+                some: ast.expr = ast.BinOp(zero, ast.Add(), each)
                 return ast.copy_location(ast.IfExp(_name(HAS_MESSAGE), some, zero), node)
             case ast.Call(func=ast.Name(id="min" | "max"), args=[of], keywords=options) if (
                 each := self._each(of)
