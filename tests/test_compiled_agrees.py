@@ -314,6 +314,24 @@ def test_a_message_that_has_an_edge_fails_alike(program: Any, weighted: bool) ->
         assert errors[0] == errors[1]
 
 
+class Divides(Sums):
+    """Divides by zero before the superstep decides a test."""
+
+    def compute(self, vertex: Any, messages: Any) -> None:
+        if not (vertex.superstep == 0 or vertex.superstep > 0):
+            vertex.value = 9.0
+        if 1 // vertex.value > 5 or vertex.superstep == 0:
+            vertex.value += 1.0
+        vertex.vote_to_halt()
+
+
+def test_what_stands_before_the_superstep_in_a_test_is_evaluated() -> None:
+    with graph_of("path") as graph:
+        for way in ("never", "numba"):
+            with pytest.raises(bf.ProgramError, match=r"ZeroDivisionError.*superstep 0"):
+                bf.run(graph, Divides(), compile=way)  # type: ignore[call-overload]
+
+
 def test_a_signal_that_fails_names_its_superstep() -> None:
     class Falls(bf.Program):
         delivery, combiner = "combined", "max"

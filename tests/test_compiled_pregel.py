@@ -367,6 +367,11 @@ def refused(graph: bf.Graph, body: str, match: str, **options: Any) -> None:
             "    x = 5\n    for t, w in vertex.edges:\n        vertex.send(t, (x := x + 1))",
             "assigns in a message",
         ),
+        (
+            "    if (big := vertex.value > 1.0) or vertex.superstep == 0:\n"
+            "        vertex.value = 2.0 * big",
+            r"line 2\) assigns in a test",
+        ),
         ("    vertex.value = self._bound", "reads self._bound, which compiled code cannot name"),
         ("    vertex.value = float(self.large)", "large exceeds the integers of 64 bits"),
         ("    vertex.value = getattr(vertex, 'superstep')", "passes vertex on|calls getattr"),

@@ -14,6 +14,9 @@ from typing import NamedTuple, NoReturn
 from brimful.comparisons import COMPARISONS
 from brimful.kernels.methods import Unfit, place, tree_of
 
+#: Expressions that can neither fail nor assign, if their parts cannot.
+_PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp)
+
 
 class _Path(NamedTuple):
     """The actions of a call on a path through the method."""
@@ -103,7 +106,9 @@ class ComputeSource:
                 parts = [self.fixed_truth(value) for value in values]
                 decisive = isinstance(op, ast.Or)
                 if decisive in parts:
-                    return decisive
+                    before = zip(values, parts[: parts.index(decisive)], strict=False)
+                    is_all = all(part is not None or self._is_plain(one) for one, part in before)
+                    return decisive if is_all else None
                 return None if None in parts else not decisive
             case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=int(bound))]):
                 if self.field(left) == "superstep":
@@ -111,6 +116,18 @@ class ComputeSource:
             case ast.Attribute() if self.field(test) == "superstep":
                 return not self.is_first
         return None
+
+    def _is_plain(self, test: ast.expr) -> bool:
+        """Return whether the evaluation of a test can neither fail nor assign."""
+        for node in ast.walk(test):
+            match node:
+                case ast.Call(func=func) if self.field(func) == "aggregated":
+                    pass
+                case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult()):
+                    pass
+                case ast.expr() if not isinstance(node, _PLAIN):
+                    return False
+        return True
 
     def _compared(self, op: ast.cmpop, bound: int) -> bool | None:
         """Return the truth of a comparison of the superstep; None if it depends on its number."""

@@ -404,18 +404,26 @@ class Translation(ast.NodeTransformer):
 
     def _truth(self, test: ast.expr) -> ast.expr:
         """Translate a test, where messages are true if there is one."""
+        truth = self._source.fixed_truth(test)
+        if truth is not None:
+            return ast.copy_location(ast.Constant(truth), test)
+        if any(isinstance(one, ast.NamedExpr) for one in ast.walk(test)):
+            self._source.refuse(
+                test, "assigns in a test, which Numba does not know", "Assign before the test"
+            )
         match test:
             case ast.Name(id=name) if name == self._messages:
                 return ast.copy_location(_name(HAS_MESSAGE), test)
             case ast.BoolOp():
-                # Parts with a fixed truth decide nothing, or the whole would have a fixed truth.
-                open_parts = [
-                    value for value in test.values if self._source.fixed_truth(value) is None
+                # A part with a fixed truth decides nothing, or decides after parts that may fail.
+                decisive = isinstance(test.op, ast.Or)
+                parts = [
+                    self._truth(value)
+                    for value in test.values
+                    if self._source.fixed_truth(value) in (None, decisive)
                 ]
-                if len(open_parts) == 1:
-                    return self._truth(open_parts[0])
-                test.values = [self._truth(value) for value in open_parts]
-                return test
+                test.values = parts
+                return parts[0] if len(parts) == 1 else test
             case ast.UnaryOp(op=ast.Not()):
                 test.operand = self._truth(test.operand)
                 return test
