@@ -15,6 +15,7 @@ import pytest
 from networkx import MultiDiGraph, single_source_dijkstra_path_length
 
 import brimful as bf
+from brimful.kernels.unassigned import unassigned
 from compiled_programs import (
     Distances,
     Flow,
@@ -257,6 +258,56 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
         bf.run(graph, Ranks(), compile="llvm")  # type: ignore[call-overload]
     with pytest.raises(bf.UsageError, match="on must be shards or store"):
         bf.run(graph, Ranks(), on="disk")  # type: ignore[call-overload]
+
+
+def test_variables_are_assigned_before_they_are_read() -> None:
+    def chosen(far: int) -> int:
+        if far > 1:
+            near = 5
+        elif far < 0:
+            raise ValueError
+        else:
+            near = 1
+        while True:
+            if near > 3:
+                found = near
+                break
+            near += 1
+        return found + sum([one for one in range(3)])
+
+    def sometimes(far: int) -> int:
+        if far > 1:
+            near = 5
+        return near
+
+    def looped(far: int) -> int:
+        for at in range(far):
+            far += at
+        return at
+
+    def continued(far: int) -> int:
+        while far > 1:
+            if far == 4:
+                near = 4
+                continue
+            far -= near
+            near = 2
+        return far
+
+    def deleted(far: int) -> int:
+        if far:
+            del far
+        return far
+
+    assert unassigned(chosen.__code__) is None
+    for method, name, line in (
+        (sometimes, "near", 3),
+        (looped, "at", 3),
+        (continued, "near", 5),
+        (deleted, "far", 3),
+    ):
+        code = method.__code__
+        assert unassigned(code) == (name, code.co_firstlineno + line)
 
 
 def test_a_refusal_has_method_line_and_reason_in_two_sentences(graph: bf.Graph) -> None:

@@ -547,6 +547,7 @@ REFUSED = [
     ("print(x, sep='-')", "print"),
     ("x = int.from_bytes(b'a', 'big')", "from_bytes"),
     ("for y in (1.0, 'a'): x = 2.0", "getiter"),
+    ("x = far if x > 1 else (far := 2.0)", "may read far before it is assigned"),
     ("raise ValueError", "returns None|raises an exception"),
     ("x = vertex.nothing", "nothing"),
     ("x = (lambda y: y + NAME)(x)", "lambda|add"),

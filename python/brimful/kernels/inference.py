@@ -14,6 +14,7 @@ from brimful.kernels.numba_errors import explained, noun
 from brimful.kernels.numbers import KINDS, Numbers, kind_of, record, shown
 from brimful.kernels.slots import Slot, aggregates_type
 from brimful.kernels.translating import CHECKED_RECEIVED, MADE_MESSAGE, MADE_VALUE
+from brimful.kernels.unassigned import unassigned
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -37,10 +38,26 @@ class Typed:
         self.functions = {
             name: internal(method, checks_bounds=True) for name, method in methods.items()
         }
+        for name, method in methods.items():
+            self._check_variables(name, method)
         numbers = (KINDS[kind_of(value)](value) for value in parameters.values())
         seen = [one.shown(one.initial) for one in slots]
         values = [*numbers, *([self.aggregates(*seen)] if slots else [])]
         self._self = numba.typeof(self.parameters(*values))
+
+    def _check_variables(self, name: str, method: FunctionType) -> None:
+        """Refuse a method that may read a variable without a value.
+
+        Raises:
+            Unfit: It may.
+        """
+        if found := unassigned(method.__code__):
+            variable, line = found
+            raise Unfit(
+                f"{self._where(name, line)} may read {variable} before it is assigned, where "
+                "compiled code would not fail",
+                f"Assign {variable} before in each case",
+            )
 
     def _record(self, kind: Any, fields: tuple[Any, ...]) -> Any:
         """Return the type of a named tuple."""
@@ -75,9 +92,9 @@ class Typed:
                     "Convert the value",
                 )
 
-    def _where(self, name: str) -> str:
-        """Return a method with its file and line."""
-        return place(name, self._methods[name])
+    def _where(self, name: str, line: int | None = None) -> str:
+        """Return a method with its file and a line; None: its first line."""
+        return place(name, self._methods[name], line)
 
     def _number(self, name: str, *arguments: Any) -> Any:
         """Return int64 or float64, as a method returns integers or floats.
@@ -342,9 +359,9 @@ class ComputeTypes(Typed):
             message = self._kind(message, f"{where} sends", remedy)
         return value, message
 
-    def _where(self, name: str) -> str:
+    def _where(self, name: str, line: int | None = None) -> str:
         shown = "compute" if name in ("first", "later") else name
-        return place(shown, self._methods[name])
+        return place(shown, self._methods[name], line)
 
 
 def _checked_received(received: Any, has_message: Any) -> Any:
