@@ -466,3 +466,24 @@ def test_a_message_has_at_most_63_bytes(graph: bf.Graph) -> None:
 
     with pytest.raises(bf.UsageError, match=r"a message has 72 bytes, and a program .* most 64"):
         bf.run(graph, Large(), compile="numba")
+
+
+@pytest.mark.parametrize("way", ["never", "numba"])
+def test_an_error_has_the_value_as_a_record(graph: bf.Graph, way: Any) -> None:
+    class Divides(bf.Pregel):
+        value_type = np.dtype([("share", "f8"), ("calls", "i8")])
+
+        def initial_value(self, vertex: Any) -> Any:
+            return 0.5, 0
+
+        def combine(self, left: Any, right: Any) -> Any:
+            return max(left, right)
+
+        def compute(self, vertex: Any, messages: Any) -> None:
+            vertex.value = 0.5, 1 // vertex.value.calls
+            vertex.vote_to_halt()
+
+    with pytest.raises(bf.ProgramError, match=r"state Value\(share=0.5, calls=0\)$") as raised:
+        bf.run(graph, Divides(), compile=way)
+    assert raised.value.state == (0.5, 0)
+    assert type(raised.value.__cause__) is ZeroDivisionError

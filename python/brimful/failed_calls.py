@@ -72,6 +72,9 @@ def _pregel_error(
 ) -> ProgramError:
     vertex, superstep, state = error.vertex, error.superstep, error.state
     if not isinstance(adapter.program, Signalling):
+        if adapter.record is not None and isinstance(state, list):
+            state = adapter.record.made(state)
+            error = failed_call(error.doing or "compute", vertex, cause, superstep, state)
         if adapter.failed is None:
             return _of_change(error, cause)
         return failed_call(adapter.failed, vertex, cause, superstep, state)
