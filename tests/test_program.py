@@ -272,6 +272,8 @@ def test_scores_decide_who_signals(tmp_path: Path, store: str, mode: Any) -> Non
             bf.run(graph, named(), mode=mode)
         with pytest.raises(bf.UsageError, match="signal_threshold must be a number, not 'a'"):
             bf.run(graph, type("Wrong", (Scored,), {"signal_threshold": "a"})(), mode=mode)
+        with pytest.raises(bf.UsageError, match="collect_threshold is an integer that no float"):
+            bf.run(graph, type("Wrong", (Scored,), {"collect_threshold": 10**400})(), mode=mode)
 
 
 def test_an_interrupt_ends_a_run_of_slow_methods() -> None:

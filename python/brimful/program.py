@@ -488,10 +488,16 @@ def thresholds_of(program: Program) -> tuple[float, float]:
     """Return the signal and the collect threshold of a program.
 
     Raises:
-        UsageError: A threshold is not a number.
+        UsageError: A threshold is not a number, or no float can hold it.
     """
-    thresholds = (program.signal_threshold, program.collect_threshold)
-    for name, value in zip(("signal_threshold", "collect_threshold"), thresholds, strict=True):
-        if not isinstance(value, (int, float)) or math.isnan(value):
+    found = []
+    for name in ("signal_threshold", "collect_threshold"):
+        value = getattr(program, name)
+        try:
+            number = float(value) if isinstance(value, (int, float)) else math.nan
+        except OverflowError as error:
+            raise UsageError(f"{name} is an integer that no float can hold") from error
+        if math.isnan(number):
             raise UsageError(f"{name} must be a number, not {literal(value)}")
-    return float(thresholds[0]), float(thresholds[1])
+        found.append(number)
+    return found[0], found[1]
