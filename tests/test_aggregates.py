@@ -204,6 +204,15 @@ def test_a_sum_beyond_64_bits_is_an_error(tmp_path: Path) -> None:
         for way in WAYS[2:]:
             with pytest.raises(bf.ProgramError, match="the sum total of aggregates exceeds"):
                 bf.run(small, Large(), max_supersteps=1, **way)
+
+    class Rises(Large):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return vertex.state + 1
+
+    back = pa.table({"source": [1, 2, 3], "target": [2, 3, 1]})
+    says = r"^the sum total of aggregates exceeds"
+    with bf.Graph.from_arrow(back) as circle, pytest.raises(bf.ProgramError, match=says):
+        bf.run(circle, Rises(), max_supersteps=3, compile="numpy")
     table = pa.table({"source": [9], "target": [1]})
     with bf.Graph.from_arrow(table, path=str(tmp_path / "h.brimful")) as small:
         for way in WAYS[2:]:

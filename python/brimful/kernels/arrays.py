@@ -61,6 +61,7 @@ class Failure(NamedTuple):
     """The exception of a method, and the block of vertices that the method was called with."""
 
     error: BaseException
+    #: Empty: the values of aggregators cannot be read.
     method: str
     #: None: the first states had no superstep.
     superstep: int | None
@@ -72,6 +73,8 @@ class Failure(NamedTuple):
         """Return the error of the run."""
         from brimful import _native
 
+        if not self.method:
+            return ProgramError(str(self.error))
         ids = _native.Lookup(graph).ids(self.vertices.tolist())
         # Internal ids have another order.
         first, last = min(ids), max(ids)
