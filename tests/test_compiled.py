@@ -15,6 +15,7 @@ import pytest
 from networkx import MultiDiGraph, single_source_dijkstra_path_length
 
 import brimful as bf
+from brimful.kernels.numba_errors import explained
 from brimful.kernels.unassigned import unassigned
 from compiled_programs import (
     Distances,
@@ -308,6 +309,10 @@ def test_variables_are_assigned_before_they_are_read() -> None:
     ):
         code = method.__code__
         assert unassigned(code) == (name, code.co_firstlineno + line)
+
+
+def test_an_error_of_numba_without_a_text_has_its_type() -> None:
+    assert explained(NotImplementedError(), explained.__code__)[0] == ": NotImplementedError"
 
 
 def test_a_refusal_has_method_line_and_reason_in_two_sentences(graph: bf.Graph) -> None:

@@ -75,8 +75,8 @@ def _reason(error: Exception, text: str) -> str:
     reason = " ".join(lines[: 2 if has_signature else 1]).replace(": >>> ", " ")
     for pattern, words in _WORDS:
         reason = pattern.sub(words, reason)
-    if isinstance(error, KeyError | AttributeError):
-        reason = f"{type(error).__name__}: {reason}"
+    if isinstance(error, KeyError | AttributeError) or not reason:
+        reason = f"{type(error).__name__}: {reason}".removesuffix(": ")
     # The message goes on with another sentence.
     return _POSITION.sub("", reason).rstrip(".").replace(". ", "; ")
 
