@@ -178,6 +178,11 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
         def signal(self, source: Any, target: Any, weight: float) -> Any:
             return min(weight, source.state)
 
+    class Private(Distances):
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            __far = source.state
+            return __far + weight
+
     class Dicts(Distances):
         def initial_state(self, vertex: Any) -> Any:
             return {"distance": 1.0}
@@ -241,6 +246,7 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
     refused(graph, Target(1), "reads target")
     refused(graph, Squared(1), "may use weight only in what it returns")
     refused(graph, Swapped(1), "may use weight only in what it returns")
+    refused(graph, Private(1), "signal .* uses __far, which Python renames in a class")
     refused(graph, Dicts(1), r"initial_state \(.*test_compiled.py, line \d+\)")
     refused(graph, Words(1), "returns a text in place of a number")
     refused(graph, Scores(1), "collect_score has no place on shards")

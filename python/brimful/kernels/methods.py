@@ -178,12 +178,26 @@ def tree_of(method: FunctionType) -> ast.FunctionDef:
         tree = ast.Module([ast.Pass()], [])
     function = tree.body[0].body[0] if isinstance(tree.body[0], ast.If) else tree.body[0]
     if not isinstance(function, ast.FunctionDef) or not _is_source(function, method):
+        if found := _private(tree):
+            raise Unfit(
+                f"{where} uses {found}, which Python renames in a class",
+                "Choose a name without two leading underscores",
+            )
         raise Unfit(
             f"the code of {where} is not that of its file, which may have changed since",
             "Import the class again",
         )
     ast.increment_lineno(function, method.__code__.co_firstlineno - 1 - is_indented)
     return function
+
+
+def _private(tree: ast.AST) -> str | None:
+    """Return a name that Python renames in the methods of a class; None: there is none."""
+    for node in ast.walk(tree):
+        name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "arg", "")
+        if isinstance(name, str) and name.startswith("__") and not name.endswith("__"):
+            return name
+    return None
 
 
 def _is_source(function: ast.FunctionDef, method: FunctionType) -> bool:
