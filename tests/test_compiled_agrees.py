@@ -272,6 +272,21 @@ class OppositeMessages(Sums):
         vertex.vote_to_halt()
 
 
+class Products(Opposites):
+    """The same with the weights of edges, which the engine multiplies."""
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state * weight
+
+
+def test_a_negative_zero_of_a_weight_is_a_signal_of_a_sum() -> None:
+    table = pa.table({"source": [1], "target": [2], "weight": [-2.0]})
+    with bf.Graph.from_arrow(table) as graph:
+        for store in (None, "bytes"):
+            ran = bf.run(graph, Products(), compile="numba", weighted=True, store=store)
+            assert dict(ran) == {1: 0.0, 2: 1.0}
+
+
 @pytest.mark.parametrize(
     ("program", "ways"), [(Opposites(), ("numba", "numpy")), (OppositeMessages(), ("numba",))]
 )
