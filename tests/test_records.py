@@ -304,4 +304,4 @@ def test_fields_that_stay_nan_are_no_change(way: dict[str, Any]) -> None:
         for program in programs:
             found = bf.run(graph, program, max_supersteps=3, **way)
             assert found.stats["aggregates"] == {"changes": 0}
-        assert found.stats["supersteps"] == 1
+            assert found.stats["supersteps"] == 1

@@ -17,7 +17,7 @@ use brimful::vertices::field::take;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyNone};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyNone, PyTuple};
 
 use super::packed::{packed, unpacked};
 use crate::errors::Failure;
@@ -109,8 +109,8 @@ fn is_float_of(float: f64, integer: i64) -> bool {
     float == integer as f64 && float as i128 == i128::from(integer)
 }
 
-/// True if two objects have one type and are equal; arrays, if all their elements are. Objects that
-/// cannot be compared are different.
+/// True if two objects have one type and are equal; arrays, if all their elements are, and records,
+/// if all their fields are equal or NaN. Objects that cannot be compared are different.
 pub(super) fn is_equal(left: &Bound<'_, PyAny>, right: &Bound<'_, PyAny>) -> bool {
     if !left.get_type().is(right.get_type()) {
         return false;
@@ -126,7 +126,22 @@ pub(super) fn is_equal(left: &Bound<'_, PyAny>, right: &Bound<'_, PyAny>) -> boo
             None => equal.is_truthy(),
         }
     };
-    compared().unwrap_or(false)
+    compared().unwrap_or(false) || are_equal_records(left, right).unwrap_or(false)
+}
+
+/// True if two objects of one type are tuples with names of fields, in which a NaN equals a NaN.
+fn are_equal_records(left: &Bound<'_, PyAny>, right: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let (Ok(left), Ok(right)) = (left.cast::<PyTuple>(), right.cast::<PyTuple>()) else {
+        return Ok(false);
+    };
+    if left.is_exact_instance_of::<PyTuple>() || !left.hasattr("_fields")? {
+        return Ok(false);
+    }
+    let is_nan = |field: &Bound<'_, PyAny>| field.extract::<f64>().is_ok_and(f64::is_nan);
+    let is_same = |(one, other): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        one.is(&other) || is_equal(&one, &other) || is_nan(&one) && is_nan(&other)
+    };
+    Ok(left.len() == right.len() && left.iter().zip(right.iter()).all(is_same))
 }
 
 /// The first byte of a value.
