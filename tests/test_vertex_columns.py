@@ -146,6 +146,25 @@ def test_text_keeps_its_fields(tmp_path: Path) -> None:
         bf.read(EDGES, vertex_columns=path, on="id")
 
 
+def test_what_is_no_time_keeps_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB reads some words as times, and drops digits beyond microseconds."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    path = tmp_path / "people.csv"
+    path.write_text(
+        "id,since,until,at,sharp,short\n"
+        "2,2020-01-01,infinity,2020-01-02 03:04:05,2020-01-02 03:04:05.1234567,10:00:00.5\n"
+        "5,epoch,2020-01-01,2020-01-02 03:04:05+02:00,2020-01-02 03:04:05,11:00:00.123456000\n"
+    )
+    with bf.read(EDGES, vertex_columns=path, on="id") as graph:
+        types = {field.name: str(field.type) for field in graph.vertex_columns}
+        rows = pa.table(graph.vertex_rows())[:2].to_pydict()
+    assert rows["since"] == ["2020-01-01", "epoch"]
+    assert rows["until"] == ["infinity", "2020-01-01"]
+    assert rows["sharp"] == ["2020-01-02 03:04:05.1234567", "2020-01-02 03:04:05"]
+    assert types["at"] == "timestamp[us, tz=UTC]" and types["short"] == "time64[us]"
+    assert [at.hour for at in rows["at"]] == [3, 1]
+
+
 def test_nothing_is_left_of_an_import_whose_columns_fail(tmp_path: Path) -> None:
     twice = pa.table({"vertex": [9, 5, 9], "age": [1, 2, 3]})
     with pytest.raises(bf.InputError, match=r"9 more than once \(rows 1 and 3\)"):

@@ -207,6 +207,10 @@ def connected(memory: int, resources: Resources | None) -> Iterator[DuckDbConnec
         connection = stack.enter_context(opened)
         # DuckDB would print a progress bar on standard output.
         connection.execute("SET enable_progress_bar = false")
+        # Times without a zone beside others with one do not depend on the machine. DuckDB without
+        # time zones knows UTC alone, and not this setting.
+        with contextlib.suppress(duckdb.Error):
+            connection.execute("SET TimeZone = 'UTC'")
         try:
             yield connection
         except BudgetError as error:

@@ -32,6 +32,10 @@ _OPTIONS = (
 _DELIMITERS = ",;\t|"
 #: Conditions of SQL on numbers beyond the range of their type. Arrow has no BIGNUM.
 _BEYOND = {"DOUBLE": "isinf({0})", "BIGNUM": "{0} IS NOT NULL"}
+#: Types of DuckDB for dates and times, and texts that they do not hold: words that DuckDB reads as
+#: a time, and digits beyond microseconds, which it drops.
+_TIMES = ("DATE", "TIME")
+_OTHER_TIMES = r"(?i)inf|epoch|\.\d{6}\d*[1-9]"
 #: Endings of compressed files that DuckDB does not decompress.
 _NOT_DECOMPRESSED = (".bz2", ".xz")
 #: The most bytes of comments before the header.
@@ -47,7 +51,7 @@ class TextRows:
     """CSV files with a header, as a function of SQL.
 
     Attributes:
-        function: The function that reads their rows.
+        function: The function that reads their rows, which `check` completes.
         names: The names in the header of each file, without space around them. DuckDB renames the
             second of two equal ones.
     """
@@ -100,12 +104,18 @@ class TextRows:
                     "delimiter"
                 )
         options += f", sep={_sql_text(delimiter)}"
-        if texts:
-            pairs = (f"{_sql_text(name)}: 'VARCHAR'" for name in texts)
-            options += f", types={{{', '.join(pairs)}}}"
         if len(paths) > 1:
             options += ", union_by_name=true"
-        self.function = f"read_csv([{', '.join(map(sql_path, read))}], {options})"
+        self._arguments = f"[{', '.join(map(sql_path, read))}], {options}"
+        self._texts = list(texts)
+        self.function = self._reading(self._texts)
+
+    def _reading(self, texts: Sequence[str]) -> str:
+        """Return the function that reads the rows, some columns as texts."""
+        if not texts:
+            return f"read_csv({self._arguments})"
+        pairs = ", ".join(f"{_sql_text(name)}: 'VARCHAR'" for name in texts)
+        return f"read_csv({self._arguments}, types={{{pairs}}})"
 
     def _detected(self, path: str, options: str, header: Sequence[str]) -> str:
         """Return the delimiter of the first file."""
@@ -121,24 +131,35 @@ class TextRows:
     def check(self, columns: Iterable[str] | None = None) -> None:
         """Read all rows once, and refuse the first that is broken.
 
-        `columns` are those whose values are taken; None: all.
+        `columns` are those whose values are taken; None: all. A column of times becomes one of
+        texts if a text is more than a time.
 
         Raises:
             InputError: A record does not fit the header, or a number is beyond its type's range.
         """
         taken = None if columns is None else set(columns)
         conditions: dict[str, str] = {}
+        times = []
         try:
             described = self._connection.execute(f"DESCRIBE FROM {self.function}").fetchall()
             for name, kind, *_ in described:
                 if kind in _BEYOND and (taken is None or name in taken):
                     conditions[name] = _BEYOND[kind].format(sql_name(name))
+                elif kind.startswith(_TIMES) and (taken is None or name in taken):
+                    times.append(name)
             beyond = " OR ".join(conditions.values()) or "false"
-            query = f"SELECT count(*) FILTER ({beyond}) FROM {self.function}"
-            ((count,),) = self._connection.execute(query).fetchall()
+            wanted = [f"count(*) FILTER ({beyond})"]
+            wanted += [
+                f"bool_or(regexp_matches({sql_name(name)}, {_sql_text(_OTHER_TIMES)}))"
+                for name in times
+            ]
+            query = f"SELECT {', '.join(wanted)} FROM {self._reading([*self._texts, *times])}"
+            ((count, *are_other),) = self._connection.execute(query).fetchall()
         except _refusals():
             self._refuse_fault(conditions)
             raise
+        self._texts += [name for name, is_other in zip(times, are_other, strict=True) if is_other]
+        self.function = self._reading(self._texts)
         if count:
             self._refuse_fault(conditions)
             raise InputError(
