@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,16 @@ def test_vertices_of_a_table_stay(path: Path) -> None:
         ("signed in (1.0, 3)", [0]),
         ("narrow == 0.1 and narrow in (0.1,)", [0]),
         ("narrow > 0.1", [1, 2]),
+        ("signed >= 1.6e9", [2]),
+        ("signed < 9223372036854775808.0", [0, 1, 2]),
+        ("-5.5 < signed <= 1.5", [0, 1]),
+        ("signed == 1.5 or signed == 1.0", [0]),
+        ("unsigned > 9223372036854775808.0", [1, 2]),
+        ("1.5 < unsigned != 1.25", [1, 2]),
+        ("stamp * 1.5 > 2.5e9 and stamp + -0.5 < 1.8e9", [1]),
+        ("row > 0.5 and row != 1e60", [1, 2]),
+        ("price > 1 and price != 3", [1]),
+        ("price >= 1.0 and price < 99999999999", [0, 1]),
     ],
 )
 def test_numbers_are_compared_exactly(condition: str, rows_left: list[int]) -> None:
@@ -154,6 +165,8 @@ def test_numbers_are_compared_exactly(condition: str, rows_left: list[int]) -> N
             "unsigned": pa.array([1, 2**63 + 5, 2**64 - 1], pa.uint64()),
             "wide": [1.0, 2.0, 1e30],
             "narrow": pa.array([0.1, 2.0, 1e30], pa.float32()),
+            "price": pa.array([Decimal("1.00"), Decimal("1.10"), None], pa.decimal128(10, 2)),
+            "stamp": [0, 1_700_000_000, 1_800_000_001],
             "row": [0, 1, 2],
         }
     )

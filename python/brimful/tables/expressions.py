@@ -7,6 +7,7 @@ below become expressions, and a condition is checked on an empty batch before it
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable
 from decimal import Decimal
@@ -110,6 +111,12 @@ def _parsed(text: str, reader: _Reader) -> Any:
         ) from None
 
 
+def _is_float(node: ast.expr) -> bool:
+    """Return whether a node is a literal with a decimal point."""
+    literal = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(literal, ast.Constant) and isinstance(literal.value, float)
+
+
 class _Reader:
     """Turns the nodes of a syntax tree into expressions."""
 
@@ -132,8 +139,9 @@ class _Reader:
                 return pc.scalar(self._number(-number, kind))
             case ast.BinOp(left, op, right) if type(op) in _OPERATIONS:
                 ends = self.read(left), self.read(right)
-                if isinstance(op, ast.Div):
-                    # Arrow would drop the remainder of an integer division.
+                if isinstance(op, ast.Div) or _is_float(left) or _is_float(right):
+                    # Arrow would drop the remainder of an integer division, and compute with the
+                    # smallest type that holds a literal.
                     ends = ends[0].cast("float64"), ends[1].cast("float64")
                 return _OPERATIONS[type(op)](*ends)
             case ast.Compare(left, ops, comparators):
@@ -204,13 +212,21 @@ class _Reader:
     def _number(self, number: float, kind: Any) -> Any:
         """Return a number that compares with a column of the type `kind` exactly.
 
-        Integers of Arrow have 64 bits, and signed ones do not compare with large unsigned ones.
-        A number of the type float32 may differ from the float64 with the same digits.
+        Integers of Arrow have 64 bits, and signed ones compare neither with large unsigned ones nor
+        with decimal numbers of few digits. Arrow refuses integers that a float would round. A
+        number of the type float32 may differ from the float64 with the same digits.
         """
         import pyarrow as pa
 
+        of_integers = kind is not None and pa.types.is_integer(kind)
+        if of_integers and isinstance(number, float) and math.isfinite(number):
+            if not number.is_integer():
+                # All numbers between two integers compare with integers alike.
+                return pa.scalar(math.floor(number) + Decimal("0.5"))
+            number = int(number)
         is_integer = isinstance(number, int) and not isinstance(number, bool)
-        if is_integer and (kind == pa.uint64() or not -(1 << 63) <= number < 1 << 63):
+        is_decimal = kind == pa.uint64() or (kind is not None and pa.types.is_decimal(kind))
+        if is_integer and (is_decimal or not -(1 << 63) <= number < 1 << 63):
             try:
                 return pa.scalar(Decimal(number))
             except pa.ArrowInvalid:
