@@ -169,6 +169,10 @@ class _Reader:
                 raise self._unknown(right)
             kind = self._type(left)
             listed = [self._listed(one, kind) for one in right.elts]
+            of_floats = pa.types.is_floating(kind) if kind else float in map(type, listed)
+            if of_floats and 0.0 in listed:
+                # Arrow looks for the bits of a number, and those of both zeros differ.
+                listed += [0.0, -0.0]
             try:
                 values = pa.array(listed, kind)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
