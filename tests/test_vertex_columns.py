@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import logging
+import math
 import pickle
 import re
 import tempfile
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from brimful import _native
+from brimful.io.output import write_table
 from brimful.tables.spilled import spilled
 from command import BUDGET, CORRUPT, INPUT, USAGE, refuse, succeed
 
@@ -163,6 +165,19 @@ def test_what_is_no_time_keeps_its_text(tmp_path: Path, monkeypatch: pytest.Monk
     assert rows["sharp"] == ["2020-01-02 03:04:05.1234567", "2020-01-02 03:04:05"]
     assert types["at"] == "timestamp[us, tz=UTC]" and types["short"] == "time64[us]"
     assert [at.hour for at in rows["at"]] == [3, 1]
+
+
+@pytest.mark.parametrize("first", [math.inf, math.nan, 0.5])
+def test_floats_in_text_may_be_infinite(tmp_path: Path, first: float) -> None:
+    far = [first, -math.inf, math.nan, math.inf]
+    values = pa.table({"vertex": [2, 5, 7, 9], "far": far, "always": [math.inf] * 4})
+    with bf.read(EDGES, vertex_columns=values) as graph:
+        write_table(graph.vertex_rows, str(tmp_path / "far.csv"), overwrite=False)
+    with bf.read(EDGES, vertex_columns=tmp_path / "far.csv") as graph:
+        assert str(pa.table(graph.vertex_rows()).to_pydict()) == str(values.to_pydict())
+    (tmp_path / "far.csv").write_text("vertex,far,near\n2,0.5,info\n5,inf,a\n9,1e400,b\n")
+    with pytest.raises(bf.InputError, match=r":4: expected a float of 64 bits .* found '1e400'"):
+        bf.read(EDGES, vertex_columns=tmp_path / "far.csv")
 
 
 def test_nothing_is_left_of_an_import_whose_columns_fail(tmp_path: Path) -> None:

@@ -131,7 +131,8 @@ def _exceeded(value: str) -> str | None:
     """Return the type whose range a number exceeds; None if a column of DuckDB holds it."""
     number = whole_number(value)
     if number is None:
-        return "a float of 64 bits" if math.isinf(number_of(value)) else None
+        is_beyond = math.isinf(number_of(value)) and not value.strip().strip("+-").isalpha()
+        return "a float of 64 bits" if is_beyond else None
     return None if -(1 << 127) <= number < 1 << 127 else "an integer of 128 bits"
 
 

@@ -10,7 +10,7 @@ import contextlib
 import csv
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
@@ -30,12 +30,20 @@ _OPTIONS = (
     "hive_partitioning=false, dateformat='%Y-%m-%d', sample_size=-1, buffer_size=8388608"
 )
 _DELIMITERS = ",;\t|"
-#: Conditions of SQL on numbers beyond the range of their type. Arrow has no BIGNUM.
-_BEYOND = {"DOUBLE": "isinf({0})", "BIGNUM": "{0} IS NOT NULL"}
-#: Types of DuckDB for dates and times, and texts that they do not hold: words that DuckDB reads as
-#: a time, and digits beyond microseconds, which it drops.
+#: Conditions of SQL on numbers beyond the range of their type, floats read as texts. Arrow has no
+#: BIGNUM.
+_BEYOND = {
+    "DOUBLE": "isinf({0}::DOUBLE) AND NOT regexp_matches({0}, '(?i)inf')",
+    "BIGNUM": "{0} IS NOT NULL",
+}
+#: The beginnings of DuckDB's types for dates and times.
 _TIMES = ("DATE", "TIME")
-_OTHER_TIMES = r"(?i)inf|epoch|\.\d{6}\d*[1-9]"
+#: The type of a column of SQL that DuckDB takes for texts or times; null: its own. It reads some
+#: words as times, drops digits beyond microseconds, and takes a first `inf` for a time or a text.
+_CHANGED = """CASE
+    WHEN bool_or(regexp_matches({0}, '(?i)inf')) AND count({0}) = count(*)
+        FILTER (isinf(TRY_CAST({0} AS DOUBLE)) = regexp_matches({0}, '(?i)inf')) THEN 'DOUBLE'
+    WHEN bool_or(regexp_matches({0}, '(?i)inf|epoch|\\.\\d{{6}}\\d*[1-9]')) THEN 'VARCHAR' END"""
 #: Endings of compressed files that DuckDB does not decompress.
 _NOT_DECOMPRESSED = (".bz2", ".xz")
 #: The most bytes of comments before the header.
@@ -107,14 +115,14 @@ class TextRows:
         if len(paths) > 1:
             options += ", union_by_name=true"
         self._arguments = f"[{', '.join(map(sql_path, read))}], {options}"
-        self._texts = list(texts)
-        self.function = self._reading(self._texts)
+        self._types = dict.fromkeys(texts, "VARCHAR")
+        self.function = self._reading(self._types)
 
-    def _reading(self, texts: Sequence[str]) -> str:
-        """Return the function that reads the rows, some columns as texts."""
-        if not texts:
+    def _reading(self, types: Mapping[str, str]) -> str:
+        """Return the function that reads the rows, some columns with given types."""
+        if not types:
             return f"read_csv({self._arguments})"
-        pairs = ", ".join(f"{_sql_text(name)}: 'VARCHAR'" for name in texts)
+        pairs = ", ".join(f"{_sql_text(name)}: '{kind}'" for name, kind in types.items())
         return f"read_csv({self._arguments}, types={{{pairs}}})"
 
     def _detected(self, path: str, options: str, header: Sequence[str]) -> str:
@@ -131,35 +139,36 @@ class TextRows:
     def check(self, columns: Iterable[str] | None = None) -> None:
         """Read all rows once, and refuse the first that is broken.
 
-        `columns` are those whose values are taken; None: all. A column of times becomes one of
-        texts if a text is more than a time.
+        `columns` are those whose values are taken; None: all. The types of columns that DuckDB
+        takes for others become theirs.
 
         Raises:
             InputError: A record does not fit the header, or a number is beyond its type's range.
         """
         taken = None if columns is None else set(columns)
         conditions: dict[str, str] = {}
-        times = []
+        changes: dict[str, str] = {}
+        types = dict(self._types)
         try:
             described = self._connection.execute(f"DESCRIBE FROM {self.function}").fetchall()
             for name, kind, *_ in described:
-                if kind in _BEYOND and (taken is None or name in taken):
+                if name in types or (taken is not None and name not in taken):
+                    continue
+                if kind in _BEYOND:
                     conditions[name] = _BEYOND[kind].format(sql_name(name))
-                elif kind.startswith(_TIMES) and (taken is None or name in taken):
-                    times.append(name)
+                if kind == "VARCHAR" or kind.startswith(_TIMES):
+                    changes[name] = _CHANGED.format(sql_name(name))
+                if name in changes or kind == "DOUBLE":
+                    types[name] = "VARCHAR"
             beyond = " OR ".join(conditions.values()) or "false"
-            wanted = [f"count(*) FILTER ({beyond})"]
-            wanted += [
-                f"bool_or(regexp_matches({sql_name(name)}, {_sql_text(_OTHER_TIMES)}))"
-                for name in times
-            ]
-            query = f"SELECT {', '.join(wanted)} FROM {self._reading([*self._texts, *times])}"
-            ((count, *are_other),) = self._connection.execute(query).fetchall()
+            wanted = ", ".join([f"count(*) FILTER ({beyond})", *changes.values()])
+            query = f"SELECT {wanted} FROM {self._reading(types)}"
+            ((count, *changed),) = self._connection.execute(query).fetchall()
         except _refusals():
             self._refuse_fault(conditions)
             raise
-        self._texts += [name for name, is_other in zip(times, are_other, strict=True) if is_other]
-        self.function = self._reading(self._texts)
+        self._types |= {name: kind for name, kind in zip(changes, changed, strict=True) if kind}
+        self.function = self._reading(self._types)
         if count:
             self._refuse_fault(conditions)
             raise InputError(
