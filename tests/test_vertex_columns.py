@@ -256,7 +256,8 @@ def test_tables_that_do_not_fit_are_refused(table: dict[str, Any], says: str) ->
         assert graph.vertex_columns.names == []
 
 
-def test_types_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", [False, True])
+def test_types_stay(tmp_path: Path, file: bool) -> None:
     moment = datetime.datetime(2026, 11, 25, 4, 5, 6, 7)
     columns = {
         "bool": pa.array([True, None]),
@@ -273,11 +274,19 @@ def test_types_stay(tmp_path: Path) -> None:
         "struct": pa.array([{"a": 1, "b": "x"}, None]),
         "text": pa.array(["é", ""], pa.large_string()),
         "category": pa.array(["a", "b"]).dictionary_encode(),
+        "millis": pa.array([1_700_000_000_123, None], pa.timestamp("ms", "Asia/Tokyo")),
+        "daytime": pa.array([5, None], pa.time32("ms")),
+        "vector": pa.array([[1.5, None], None], pa.list_(pa.float32(), 2)),
     }
+    table = pa.table({"vertex": [1, 2], **columns})
+    if file:
+        # Parquet itself knows no seconds.
+        columns["seconds"] = columns["seconds"].cast(pa.timestamp("ms"))
+        pq.write_table(table, tmp_path / "table.parquet")
     with bf.Graph.from_arrow(
         pa.table({"source": [1], "target": [2]}), path=tmp_path / "g.brimful"
     ) as graph:
-        graph.add_vertex_columns(pa.table({"vertex": [1, 2], **columns}))
+        graph.add_vertex_columns(tmp_path / "table.parquet" if file else table)
     with bf.Graph.open(tmp_path / "g.brimful") as graph:
         table = graph.vertex_rows().read_all()
     for name, column in columns.items():

@@ -372,7 +372,7 @@ def kept_types(table: str, before: pyarrow.Schema, after: pyarrow.Schema) -> pya
     for field in after:
         if field.name in before.names:
             was = plain_type(before.field(field.name).type)
-            if _without_zone(was) != _without_zone(plain_type(field.type)):
+            if not _holds(plain_type(field.type), was):
                 raise InputError(
                     f"the column {field.name} of {table} has the type {was}, which a join would "
                     f"change to {field.type}; convert the column, or leave it out"
@@ -380,6 +380,23 @@ def kept_types(table: str, before: pyarrow.Schema, after: pyarrow.Schema) -> pya
             field = field.with_type(was)
         fields.append(field)
     return pa.schema(fields)
+
+
+def _holds(kind: pyarrow.DataType, was: pyarrow.DataType) -> bool:
+    """Return whether a column of the type `kind` that was of another type can be one again.
+
+    DuckDB reads some times in seconds and milliseconds as those in microseconds. It may make lists
+    of any length of those of a fixed length.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_time32(was) and pa.types.is_time64(kind):
+        return True
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(was) and was.unit in ("s", "ms"):
+        was = pa.timestamp(kind.unit, was.tz)
+    if pa.types.is_fixed_size_list(was) and pa.types.is_list(kind):
+        was = plain_type(pa.list_(was.value_type))
+    return bool(_without_zone(kind) == _without_zone(was))
 
 
 def _without_zone(kind: pyarrow.DataType) -> pyarrow.DataType:
