@@ -256,6 +256,16 @@ def test_tables_that_do_not_fit_are_refused(table: dict[str, Any], says: str) ->
         assert graph.vertex_columns.names == []
 
 
+def test_types_that_parquet_lacks_are_refused() -> None:
+    edges = pa.table({"source": [5], "target": [9]})
+    kept = pa.table({"vertex": [5]})
+    for column in (pa.array([{}], pa.struct([])), pa.array([None], pa.month_day_nano_interval())):
+        with pytest.raises(bf.InputError, match=r"odd has the type .*Parquet file cannot hold"):
+            bf.read(edges, vertex_columns=kept.append_column("odd", column))
+        with pytest.raises(bf.InputError, match=r"odd has the type .*Parquet file cannot hold"):
+            bf.read(edges.append_column("odd", column), edge_columns="odd")
+
+
 @pytest.mark.parametrize("file", [False, True])
 def test_types_stay(tmp_path: Path, file: bool) -> None:
     moment = datetime.datetime(2026, 11, 25, 4, 5, 6, 7)

@@ -341,15 +341,35 @@ def write_columns(
     """Write the file of a table, and check that it has as many rows as it should.
 
     Raises:
-        InputError: The table has another number of rows.
+        InputError: The table has another number of rows, or a column of a type that Parquet lacks.
         StoreIoError: The file cannot be written.
     """
+    refuse_unheld(schema)
     with writing_to(new.path):
         rows = write_parquet(schema, batches, new.path, **WRITTEN)
     if rows != expected_rows:
         raise InputError(
             f"expected {counted(expected_rows, 'row')} of columns, found {rows:,}; check the table"
         )
+
+
+def refuse_unheld(schema: pyarrow.Schema) -> None:
+    """Refuse columns of a type that a Parquet file cannot hold.
+
+    Raises:
+        InputError: There is one, such as a union.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for field in schema:
+        try:
+            pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
+        except pa.ArrowNotImplementedError:
+            raise InputError(
+                f"the column {field.name} has the type {field.type}, which a Parquet file cannot "
+                "hold; convert the column, or leave it out"
+            ) from None
 
 
 def footer_bytes(path: str) -> int:

@@ -27,6 +27,7 @@ from brimful.tables.columns import (
     column_batches,
     column_figures,
     footer_bytes,
+    refuse_unheld,
     schema_of,
 )
 from brimful.tables.connection import DuckDbConnection, connected, join_errors, join_memory, rows_of
@@ -263,7 +264,7 @@ def write_sorted(
     with join_errors(name), rows_of(connection, ordered, name, _BATCH_ROWS) as reader:
         values = pa.schema([reader.schema.field(column) for column in names])
         schema = pa.schema([*ends, *(values if types is None else kept_types(name, types, values))])
-
+        refuse_unheld(schema)
         batches = (batch.cast(schema) for batch in reader)
         with writing_to(path):
             return write_parquet(schema, batches, path, **WRITTEN)
