@@ -109,6 +109,21 @@ def test_strings_are_joined_by_their_bytes(tmp_path: Path) -> None:
     assert joined.column("n").to_pylist() == [3, 1, 4, None, 2]
 
 
+@pytest.mark.parametrize("ids", [["1", "2"], ["1", "01"], ["2020-01-02", "2020-01-03"]])
+def test_strings_may_look_like_other_values(tmp_path: Path, ids: list[str]) -> None:
+    path = tmp_path / "names.csv"
+    path.write_text(f'id,name\n"{ids[0]}",ann\n{ids[1]},bob\n')
+    edges = pa.table({"source": ids, "target": ids[::-1]})
+    with bf.Graph.from_arrow(edges, vertex_columns=path, on="id") as graph:
+        named = {row["vertex"]: row["name"] for row in graph.vertex_rows().read_all().to_pylist()}
+        assert named == dict(zip(ids, ["ann", "bob"], strict=True))
+        with pytest.raises(bf.UsageError, match=r"has no column di .*did you mean 'id'"):
+            bf.degrees(graph).join(path, on="di")
+        path.write_text(f"id,name\n{ids[0]},ann\n{ids[0]},bob\n")
+        with pytest.raises(bf.InputError, match=r"more than once \(rows 1 and 2 "):
+            bf.degrees(graph).join(path, on="id")
+
+
 def test_many_rows_keep_their_order_within_the_budget(tmp_path: Path) -> None:
     count = 300_000
     with bf.Graph.from_arrow(

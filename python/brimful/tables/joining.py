@@ -130,7 +130,7 @@ class Join:
                 or has a column of the result.
             InputError: The table cannot be read.
         """
-        with self._connected(MIN_JOIN_BYTES, None) as connection:
+        with self._connected(MIN_JOIN_BYTES, None, texts=texts) as connection:
             self._check(connection, [] if column is None else [column], texts)
 
     @contextlib.contextmanager
@@ -153,8 +153,9 @@ class Join:
         memory = join_memory(resources, beside_bytes=beside_bytes)
         rows = pa.RecordBatchReader.from_stream(result)
         vertex, *own = rows.schema.names
-        with self._connected(memory, resources) as connection:
-            self._check(connection, own, pa.types.is_string(rows.schema.field(0).type))
+        texts = pa.types.is_string(rows.schema.field(0).type)
+        with self._connected(memory, resources, texts=texts) as connection:
+            self._check(connection, own, texts)
             connection.register("result", rows)
             taken = f"added.* EXCLUDE ({sql_name(self._on)})"
             if self._columns is not None:
@@ -237,18 +238,25 @@ class Join:
         """Return the first two rows of an id, counted from 1; none if the table was a stream."""
         if hasattr(self._table, "read_next_batch"):
             return []
-        with self._connected(MIN_JOIN_BYTES, None) as connection, self._errors():
+        value = id_.as_py()
+        texts = isinstance(value, str)
+        with self._connected(MIN_JOIN_BYTES, None, texts=texts) as connection, self._errors():
             connection.execute("SET preserve_insertion_order = true")
             rows = connection.execute(
                 "SELECT row FROM (SELECT row_number() OVER () AS row, "
                 f"{sql_name(self._on)} AS id FROM added) WHERE id = ? ORDER BY row LIMIT 2",
-                [id_.as_py()],
+                [value],
             ).fetchall()
         return [row for (row,) in rows]
 
     @contextlib.contextmanager
-    def _connected(self, memory: int, resources: Resources | None) -> Iterator[DuckDbConnection]:
-        """Yield a connection with a memory limit and the table as the view `added`."""
+    def _connected(
+        self, memory: int, resources: Resources | None, *, texts: bool
+    ) -> Iterator[DuckDbConnection]:
+        """Yield a connection with a memory limit and the table as the view `added`.
+
+        `texts`: the ids are strings.
+        """
         with connected(memory, resources) as connection:
             with self._errors():
                 if not isinstance(self._table, (str, os.PathLike)):
@@ -259,7 +267,7 @@ class Join:
                     self._types = reader.schema
                     connection.register("added", reader)
                 else:
-                    self._view(connection)
+                    self._view(connection, texts)
             yield connection
 
     def _is_arrow(self) -> bool:
@@ -267,7 +275,7 @@ class Join:
         is_file = isinstance(self._table, (str, os.PathLike))
         return is_file and self.name.lower().endswith(".arrow")
 
-    def _view(self, connection: DuckDbConnection) -> None:
+    def _view(self, connection: DuckDbConnection, texts: bool) -> None:
         """Make the view `added` of a file."""
         suffix = os.path.splitext(self.name.lower())[1]
         if suffix in (".graphml", ".gexf"):
@@ -291,7 +299,8 @@ class Join:
                 "hive_partitioning=false)"
             )
             return
-        self._text = text_rows = TextRows(connection, [self.name])
+        ids = [self._on] if texts else []
+        self._text = text_rows = TextRows(connection, [self.name], texts=ids)
         (self._names,) = text_rows.names
         text_rows.check(self._columns)
         connection.execute(f"CREATE VIEW added AS FROM {text_rows.function}")

@@ -115,7 +115,8 @@ class TextRows:
         if len(paths) > 1:
             options += ", union_by_name=true"
         self._arguments = f"[{', '.join(map(sql_path, read))}], {options}"
-        self._types = dict.fromkeys(texts, "VARCHAR")
+        present = [name for name in texts if name in self.names[0]]
+        self._types = dict.fromkeys(present, "VARCHAR")
         self.function = self._reading(self._types)
 
     def _reading(self, types: Mapping[str, str]) -> str:
