@@ -168,6 +168,20 @@ def test_a_weight_has_its_name_in_any_case(tmp_path: Path) -> None:
                 assert graph.to_arrow()["weight"].to_pylist() == [weight + 2]
 
 
+def test_a_weight_has_64_bits(tmp_path: Path) -> None:
+    key = '<key id="{0}" for="edge" attr.name="{0}" attr.type="float"/>'
+    data = '<data key="weight">16777217</data><data key="cost">16777217</data>'
+    edge = f'<node id="a"/><edge source="a" target="a">{data}</edge>'
+    path = tmp_path / "g.graphml"
+    keys = key.format("weight") + key.format("cost")
+    path.write_text(f'<graphml>{keys}<graph edgedefault="directed">{edge}</graph></graphml>')
+    for weight, other in (("weight", "cost"), ("cost", None)):
+        with bf.read(path, weight=weight, edge_columns=other) as graph:
+            row = pa.table(graph.edge_rows()).to_pylist()[0]
+        assert row["weight"] == 16777217
+        assert other is None or row[other] == 16777216
+
+
 def test_a_weight_is_one_plain_number(tmp_path: Path) -> None:
     """Other attributes may be broken, or have a value for each time."""
     key = '<key id="{0}" for="edge" attr.name="{0}" attr.type="double"/>'

@@ -312,7 +312,7 @@ def _view(
         return reader.schema, reader.schema.names
     kind = input_format(inputs[0], options.get("format"))
     if kind in ("graphml", "gexf"):
-        reader = GraphXml(inputs[0]).edges()
+        reader = GraphXml(inputs[0]).edges(columns["weight"])
         connection.register("input", reader)
         return reader.schema, reader.schema.names
     if kind in ("parquet", "arrow"):

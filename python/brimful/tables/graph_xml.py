@@ -10,6 +10,7 @@ import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
@@ -72,9 +73,21 @@ class GraphXml:
         """Return a reader of the nodes: `id` and their attributes."""
         return self._reader("node", ["id"], self._head.nodes)
 
-    def edges(self) -> pyarrow.RecordBatchReader:
-        """Return a reader of the edges: `source`, `target` and their attributes."""
-        return self._reader("edge", ["source", "target"], self._head.edges)
+    def edges(self, weight: str | None = None) -> pyarrow.RecordBatchReader:
+        """Return a reader of the edges: `source`, `target` and their attributes.
+
+        The attribute `weight` is a float of 64 bits if it is one of 32.
+        """
+        return self._reader("edge", ["source", "target"], self._of_edges(weight))
+
+    def _of_edges(self, weight: str | None) -> dict[str, Attribute]:
+        """Return the attributes of edges; the weight is not rounded to 32 bits."""
+        return {
+            key: replace(one, kind="float64")
+            if (one.name, one.kind) == (weight, "float32")
+            else one
+            for key, one in self._head.edges.items()
+        }
 
     def table(self, wanted: EdgeColumns, ids: str, vertices: int | None = None) -> EdgeTable:
         """Return the edges, and the nodes as rows without a target, as an edge table.
@@ -118,7 +131,7 @@ class GraphXml:
                 nulls = [pa.nulls(batch.num_rows, one.type) for one in fields[1:]]
                 yield pa.RecordBatch.from_arrays([batch.column(0), *nulls], schema=schema)
             ends = [field.name for field in fields[:2]]
-            for batch in self._reader("edge", ends, self._head.edges, only=schema.names):
+            for batch in self._reader("edge", ends, self._of_edges(weight), only=schema.names):
                 yield batch.cast(schema)
 
         ignored = [name for name in names if name != weight]
