@@ -168,6 +168,23 @@ def test_a_weight_has_its_name_in_any_case(tmp_path: Path) -> None:
                 assert graph.to_arrow()["weight"].to_pylist() == [weight + 2]
 
 
+def test_a_weight_of_gexf_is_one_by_default(tmp_path: Path) -> None:
+    graph = nx.DiGraph([("a", "b"), ("b", "c")])
+    path = tmp_path / "g.gexf"
+    nx.write_gexf(graph, path)
+    with bf.read(path) as plain:
+        assert not plain.weighted
+    graph.edges["b", "c"].update(weight=2.0, label="late")
+    nx.write_gexf(graph, path)
+    with bf.read(path, edge_columns="label") as read:
+        assert pa.table(read.edge_rows()).to_pydict() == {
+            "source": ["a", "b"],
+            "target": ["b", "c"],
+            "weight": [1.0, 2.0],
+            "label": [None, "late"],
+        }
+
+
 def test_a_weight_has_64_bits(tmp_path: Path) -> None:
     key = '<key id="{0}" for="edge" attr.name="{0}" attr.type="float"/>'
     data = '<data key="weight">16777217</data><data key="cost">16777217</data>'

@@ -151,6 +151,8 @@ class Head:
     """The head of a file, before its nodes and edges; attributes are by their keys."""
 
     undirected: bool = False
+    #: Whether the file is GEXF, whose edges need not declare their weights and labels.
+    is_gexf: bool = False
     nodes: dict[str, Attribute] = field(default_factory=dict)
     edges: dict[str, Attribute] = field(default_factory=dict)
 
@@ -276,7 +278,7 @@ class _Parser:
                 "format with --format"
             )
         if self._depth == 1:
-            self._directions = _DIRECTIONS[tag]
+            self._directions, self._head.is_gexf = _DIRECTIONS[tag], tag == "gexf"
         if start is not None:
             start(self, tag, attributes)
 

@@ -34,6 +34,8 @@ _BATCH_ROWS = 8192
 _BATCH_CHARACTERS = 4 << 20
 #: The most values of a batch.
 _BATCH_VALUES = 1 << 18
+#: The key of the weights that GEXF has without a declaration.
+_WEIGHT = " weight"
 
 
 class GraphXml:
@@ -41,6 +43,8 @@ class GraphXml:
 
     def __init__(self, path: str) -> None:
         """Read the head of the file, before its nodes and edges.
+
+        In GEXF edges are read until one has a weight, which is 1 by default.
 
         Raises:
             InputError: The file is neither GraphML nor GEXF, or is broken.
@@ -60,8 +64,8 @@ class GraphXml:
                 for own, type_, default in OWN:
                     if own in element.values:
                         attributes.setdefault(own, Attribute(own.strip(), type_, default))
-                # Nodes come before edges, so the first edge completes the list.
-                if not is_node:
+                # Nodes come before edges, so the first edge completes the list of GraphML.
+                if not is_node and (not self._head.is_gexf or _WEIGHT in self._head.edges):
                     break
 
     @property
