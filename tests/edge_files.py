@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import random
 from collections.abc import Callable
 from functools import partial
@@ -31,6 +33,19 @@ def lines(pairs: list[tuple[Any, Any]], separator: str = " ", weighted: bool = F
         for i, (s, t) in enumerate(pairs)
     )
     return "".join(separator.join(words) + "\n" for words in texts)
+
+
+def compress(name: str, content: bytes) -> bytes:
+    """Return a content as the suffix of a name says."""
+    if name.endswith(".gz"):
+        return gzip.compress(content)
+    if name.endswith(".xz"):
+        return lzma.compress(content)
+    if name.endswith(".bz2"):
+        return bz2.compress(content)
+    if name.endswith(".zst"):
+        return pa.compress(content, codec="zstd", asbytes=True)
+    return content
 
 
 def text_files(folder: Path) -> list[Path]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import pickle
 import tempfile
 from pathlib import Path
@@ -22,6 +19,7 @@ from hypothesis import strategies as st
 import brimful as bf
 from brimful.tables import columns, edge_columns
 from command import INPUT, USAGE, refuse, succeed
+from edge_files import compress
 
 TRADES = pa.table(
     {
@@ -285,14 +283,21 @@ def test_lines_may_end_in_several_ways(tmp_path: Path) -> None:
     assert kept["n"] == [5, 6, 7, 8, 9]
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_compressed_text_has_columns(tmp_path: Path, compress: Any, end: str) -> None:
-    suffix = {gzip.compress: "gz", bz2.compress: "bz2"}.get(compress, "xz")
-    path = tmp_path / f"e.csv.{suffix}"
-    path.write_bytes(compress(f"source,target,n{end}1,2,3\n2,3,4{end}".encode()))
-    with bf.read([path], edge_columns="n") as graph:
-        assert pa.table(graph.edge_rows())["n"].to_pylist() == [3, 4]
+@pytest.mark.parametrize(
+    ("content", "suffix"),
+    [
+        *((".gz", ".gz"), (".bz2", ".bz2"), (".xz", ".xz"), (".zst", ".zst")),
+        *(("", ".gz"), ("", ".xz"), (".gz", ""), (".zst", ".gz")),
+    ],
+)
+def test_compressed_text_has_columns(tmp_path: Path, content: str, suffix: str) -> None:
+    """The content shows the compression, whatever the name says."""
+    path = tmp_path / f"e.csv{suffix}"
+    for end in ("\n", "\r\n"):
+        text = f"source,target,n{end}1,2,3{end}2,3,4{end}"
+        path.write_bytes(compress(content, text.encode()))
+        with bf.read([path], edge_columns="n") as graph:
+            assert pa.table(graph.edge_rows())["n"].to_pylist() == [3, 4]
 
 
 def test_a_line_end_between_blocks_is_one(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import brimful as bf
 from brimful.tables.graph_xml import GraphXml
 from command import INPUT, USAGE, refuse, succeed
+from edge_files import compress
 
 WRITERS: dict[str, Callable[..., None]] = {"graphml": nx.write_graphml, "gexf": nx.write_gexf}
 
@@ -265,6 +267,24 @@ def test_files_of_another_name_are_known_by_their_content(tmp_path: Path) -> Non
         *(INPUT, "import", path, tmp_path / "g.brimful")
     )
     succeed("import", path, tmp_path / "g.brimful", "--format", "graphml", "--quiet")
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_the_content_shows_the_compression(tmp_path: Path, suffix: str) -> None:
+    """Damage is an error of the input, as in text."""
+    noise = random.Random(1).randbytes(999).hex()
+    text = GRAPHML.format(f'<!--{noise}--><node id="a"/><edge source="a" target="a"/>').encode()
+    whole = compress(suffix, text)
+    damaged = whole[:12] + b"\xff" * 99 + whole[111:]
+    path = tmp_path / f"g.graphml{suffix}"
+    for content in (whole[: len(whole) // 2], damaged):
+        path.write_bytes(content)
+        message = refuse(INPUT, "import", path, tmp_path / "g.brimful", "--quiet")
+        assert f"{path} is truncated or damaged" in message
+    for name, content in (("plain.graphml" + suffix, text), ("g.graphml", compress(suffix, text))):
+        (tmp_path / name).write_bytes(content)
+        with bf.read(tmp_path / name) as graph:
+            assert list(graph) == ["a"]
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:

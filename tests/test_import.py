@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
-import lzma
 import struct
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 
 import brimful as bf
 from command import INPUT, USAGE, names_below, refuse, succeed, write_edges
+from edge_files import compress
 
 FIELDS = {
     "vertices",
@@ -39,18 +38,6 @@ def edges_of(graph: Path) -> list[tuple[int, ...]]:
     succeed("export", graph, out, "--quiet", "--overwrite")
     table = pq.read_table(out)
     return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True))
-
-
-def compress(name: str, content: bytes) -> bytes:
-    if name.endswith(".gz"):
-        return gzip.compress(content)
-    if name.endswith(".xz"):
-        return lzma.compress(content)
-    if name.endswith(".bz2"):
-        return bz2.compress(content)
-    if name.endswith(".zst"):
-        return pa.compress(content, codec="zstd", asbytes=True)
-    return content
 
 
 def test_json_has_every_field_and_counts_what_was_read(tmp_path: Path) -> None:

@@ -6,9 +6,6 @@ attributes and values have limits.
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import math
 import struct
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -17,8 +14,9 @@ from functools import partial
 from typing import IO, Any, NamedTuple
 from xml.parsers import expat
 
-from brimful.errors import BrimfulError, InputError, StoreIoError
+from brimful.errors import BrimfulError, InputError
 from brimful.options.checks import number_of, whole_number
+from brimful.tables.decompressed import opened
 from brimful.wording import shortened
 
 _READ_BYTES = 1 << 16
@@ -33,7 +31,6 @@ _MOST_ATTRIBUTES = 4096
 #: The most values of a node or an edge, and the most characters in them.
 _MOST_VALUES = 65_536
 _MOST_CHARACTERS = 4 << 20
-_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 #: Arrow's types by the types that attributes declare.
 _TYPES = {
     "boolean": "bool",
@@ -173,31 +170,10 @@ def elements(
         raise InputError(f"{path} is broken XML: {error}; write it again") from None
     except BrimfulError:
         raise
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise InputError(f"{path} is truncated or damaged: {error}") from None
     except (LookupError, ValueError) as error:
         raise InputError(f"{path}: {error}; convert it to UTF-8") from None
-
-
-def opened(path: str) -> IO[bytes]:
-    """Open a file of text, decompressed if its name says that it is compressed.
-
-    Raises:
-        StoreIoError: It cannot be opened.
-    """
-    import pyarrow as pa
-
-    try:
-        for suffix, opener in _OPENERS.items():
-            if path.lower().endswith(suffix):
-                file: IO[bytes] = opener(path, "rb")
-                return file
-        if path.lower().endswith(".zst"):
-            stream: IO[bytes] = pa.input_stream(path, compression="zstd")
-            return stream
-        return open(path, "rb")
-    except OSError as error:
-        raise StoreIoError(f"cannot read {path}: {error.strerror}", error.errno) from None
 
 
 class _Parser:

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from brimful.errors import InputError
 from brimful.options.checks import number_of, whole_number
-from brimful.tables.graph_elements import opened
+from brimful.tables.decompressed import opened
 from brimful.wording import counted, printable, shortened
 
 #: Bytes of text that are read at once, and the most of a line.

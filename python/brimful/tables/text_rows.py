@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
 from brimful.io.regular import writing_to
-from brimful.tables.graph_elements import opened
+from brimful.tables.decompressed import compression, opened
 from brimful.tables.text_faults import lines_of, refuse_first_fault
 from brimful.wording import counted, shortened
 
@@ -44,8 +44,8 @@ _CHANGED = """CASE
     WHEN bool_or(regexp_matches({0}, '(?i)inf')) AND count({0}) = count(*)
         FILTER (isinf(TRY_CAST({0} AS DOUBLE)) = regexp_matches({0}, '(?i)inf')) THEN 'DOUBLE'
     WHEN bool_or(regexp_matches({0}, '(?i)inf|epoch|\\.\\d{{6}}\\d*[1-9]')) THEN 'VARCHAR' END"""
-#: Endings of compressed files that DuckDB does not decompress.
-_NOT_DECOMPRESSED = (".bz2", ".xz")
+#: The compressions that DuckDB knows, by the endings of names for which it takes each.
+_DECOMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 #: The most bytes of comments before the header.
 _COMMENT_BYTES = 1 << 20
 #: Bytes of text that are read at once.
@@ -227,9 +227,10 @@ def _comment_lines(path: str, start: bytes) -> int:
 def _readable(path: str, copy: str) -> str:
     """Return the path of a file, or of a copy.
 
-    DuckDB can read neither lines that do not all end alike, nor some compressed files.
+    DuckDB can read neither lines that do not all end alike, nor some compressed files, nor those
+    with another name.
     """
-    if not path.lower().endswith(_NOT_DECOMPRESSED):
+    if compression(path) == _DECOMPRESSED.get(os.path.splitext(path.lower())[1]):
         with opened(path) as file:
             if not _has_several_line_ends(file):
                 return path
