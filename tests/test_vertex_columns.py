@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import json
 import logging
 import math
@@ -75,6 +76,18 @@ def test_columns_are_in_the_order_of_vertices(path: Path) -> None:
         assert graph.vertex_rows("age").schema.names == ["vertex", "age"]
         assert graph.vertex_rows(["age", "name"]).schema.names == ["vertex", "age", "name"]
         graph.verify()
+
+
+def test_readers_of_columns_keep_a_temporary_graph() -> None:
+    edges = pa.table({"source": [5], "target": [9], "year": [2020]})
+
+    def made() -> bf.Graph:
+        return bf.Graph.from_arrow(edges, edge_columns="year", vertex_columns=PEOPLE, on="id")
+
+    of_edges, of_vertices = made().edge_rows(), made().vertex_rows()
+    gc.collect()
+    assert pa.table(of_edges).to_pydict() == edges.to_pydict()
+    assert pa.table(of_vertices)["name"].to_pylist() == [None, "zoe"]
 
 
 def test_a_graph_without_columns_has_vertices_alone() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -84,7 +84,7 @@ class KeptColumns:
         """
         from brimful.tables.edge_columns import edge_rows
 
-        return edge_rows(self.native, column_names(columns))
+        return _with_graph(edge_rows(self.native, column_names(columns)), self)
 
     @described({}, "closed graph", "io")
     def vertex_rows(self, columns: str | Sequence[str] | None = None) -> pyarrow.RecordBatchReader:
@@ -113,7 +113,7 @@ class KeptColumns:
         """
         from brimful.tables.columns import vertex_rows
 
-        return vertex_rows(self.native, column_names(columns))
+        return _with_graph(vertex_rows(self.native, column_names(columns)), self)
 
     @described({}, "closed graph", "io")
     def vertex_values(self, column: str) -> Mapping[Any, Any]:
@@ -239,3 +239,13 @@ class KeptColumns:
         self._open_again()
         warn(*tally.sentences(table_name(table), "the graph"))
         return asdict(tally)
+
+
+def _with_graph(reader: pyarrow.RecordBatchReader, graph: KeptColumns) -> pyarrow.RecordBatchReader:
+    """Return a reader that keeps a graph, whose directory may be temporary, until it ends."""
+    import pyarrow as pa
+
+    def batches(graph: KeptColumns) -> Iterator[pyarrow.RecordBatch]:
+        yield from reader
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches(graph))
