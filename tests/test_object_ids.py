@@ -197,6 +197,16 @@ def test_nodes_that_cannot_be_ids_are_refused() -> None:
         bf.Graph.from_networkx(nx.Graph([(b"a", b"b")]))
 
 
+def test_halves_of_characters_cannot_be_ids() -> None:
+    half = "a\ud800"
+    with pytest.raises(InputError, match=r"nodes such as 'a\\ud800', which is no text in UTF-8"):
+        bf.Graph.from_networkx(nx.Graph([(half, "b")]))
+    with bf.Graph.from_networkx(nx.Graph([("a", "é")])) as graph:
+        for look_up in (graph.neighbors_many, graph.degrees_many, graph.subgraph):
+            with pytest.raises(bf.UsageError, match=r"a\\ud800 \(str\) cannot be the id of a ver"):
+                look_up(["é", half])
+
+
 class Distance(bf.Program):
     """Hops from a vertex."""
 

@@ -71,11 +71,14 @@ def text_id(vertex: Any) -> str:
     """
     from brimful import _native
 
-    if isinstance(vertex, str):
-        return str(vertex)
     try:
+        if isinstance(vertex, str):
+            if not vertex.isascii():
+                # UTF-8 has no halves of characters.
+                vertex.encode()
+            return str(vertex)
         return _native.object_name(vertex)
-    except TypeError:
+    except (TypeError, UnicodeEncodeError):
         raise _no_id(vertex) from None
 
 

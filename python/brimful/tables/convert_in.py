@@ -205,17 +205,25 @@ def _id_type(ids: Iterable[Any], name: str, noun: str) -> str:
     The ids of type `object` are not all integers and not all strings; names stand for them.
 
     Raises:
-        InputError: Integers do not fit one of the two types, or a string is the name of an object.
+        InputError: Integers do not fit one of the two types, or a string is the name of an object
+            or not in UTF-8.
     """
     low, high = 0, 0
     kinds = set()
     for value in ids:
         if isinstance(value, str):
             kinds.add("string")
-            if id_of_name(value) is not value:
+            try:
+                named = id_of_name(value)
+            except UnicodeEncodeError:
+                raise InputError(
+                    f"{name} has {noun} such as {value[:40]!r}, which is no text in UTF-8; relabel "
+                    "the vertices"
+                ) from None
+            if named is not value:
                 raise InputError(
                     f"{name} has {noun} such as {value[:40]!r}, which is the name of the vertex "
-                    f"{id_of_name(value)!r}; give other ids"
+                    f"{named!r}; give other ids"
                 )
         elif isinstance(value, SupportsIndex) and not isinstance(value, bool):
             kinds.add("integer")
