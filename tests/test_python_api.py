@@ -114,6 +114,16 @@ def test_anything_arrow(table: pa.Table, tmp_path: Path) -> None:
         assert graph.neighbors(1) == [2, 2, 3]
 
 
+@pytest.mark.parametrize("kind", ["float16", "float32", "int8", "uint64"])
+def test_weights_are_numbers_of_any_type(kind: str, tmp_path: Path) -> None:
+    weights = pa.array([1, 3], "float64").cast(kind)
+    table = pa.table({"source": [1, 1], "target": [2, 3], "weight": weights})
+    pq.write_table(table, tmp_path / "e.parquet")
+    for source in (table, table.to_reader(), tmp_path / "e.parquet"):
+        with bf.read(source) as graph:
+            assert graph.neighbors(1, weights=True) == ([2, 3], [1.0, 3.0])
+
+
 @pytest.mark.parametrize(
     "frame",
     [

@@ -335,7 +335,8 @@ def edge_schema(name: str, schema: Any, columns: PickedColumns) -> Any:
                 f"column '{columns.weight}' of {name} has type {kind}, and weights must be "
                 "numbers; convert it to float64, or name another column"
             )
-        fields.append(pa.field(columns.weight, kind))
+        # The native side knows no floats of 16 bits.
+        fields.append(pa.field(columns.weight, pa.float32() if kinds.is_float16(kind) else kind))
     return pa.schema(fields, metadata=_declared(schema))
 
 
