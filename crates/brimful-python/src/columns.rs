@@ -1,10 +1,13 @@
-//! `pick_columns`, `foreign_format`: the choice of the columns with the edges.
+//! The compression and the format of files, and the choice of the columns with the edges.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use brimful::graph::Error as GraphError;
 use brimful::graph::input::columns::{ColumnChoice, Columns, Roles};
+use brimful::graph::input::decompress::{self, first_bytes};
 use brimful::graph::input::formats::foreign;
+use brimful::store::Job;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -63,6 +66,13 @@ pub(crate) fn pick_columns(
 #[pyfunction]
 pub(crate) fn foreign_format(path: PathBuf, start: &[u8]) -> Option<String> {
     foreign::sentence(Path::new(&path), start)
+}
+
+/// The compression of a regular file: `gz`, `xz`, `zst` or `bz2`, or None.
+#[pyfunction]
+pub(crate) fn compression(path: PathBuf) -> PyResult<Option<&'static str>> {
+    let start = first_bytes(&path, &Arc::new(Job::new())).map_err(Failure::from)?;
+    Ok(decompress::compression(&start))
 }
 
 /// The chosen columns as a dict; None if the format defines them.

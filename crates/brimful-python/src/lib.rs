@@ -82,6 +82,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(program::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::run_kernel, module)?)?;
     module.add_function(wrap_pyfunction!(columns::pick_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(columns::compression, module)?)?;
     module.add_function(wrap_pyfunction!(columns::foreign_format, module)?)?;
     module.add_function(wrap_pyfunction!(probe::probe, module)?)?;
     module.add_function(wrap_pyfunction!(object_id::object_name, module)?)?;

@@ -7,36 +7,25 @@ import contextlib
 import gzip
 import lzma
 import os
-import re
 import zlib
 from collections.abc import Iterator
 from typing import IO, Any
 
 from brimful.errors import BrimfulError, InputError, StoreIoError
 
-#: The first bytes of compressed files, as the native module knows them.
-_STARTS = {
-    "gzip": re.compile(rb"\x1f\x8b\x08"),
-    "xz": re.compile(rb"\xfd7zXZ\0"),
-    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
-    "bzip2": re.compile(rb"BZh[1-9](?:1A|\x17r)"),
-}
-_START_BYTES = 6
-_OPENERS: dict[str, Any] = {"gzip": gzip.open, "xz": lzma.open, "bzip2": bz2.open}
+_OPENERS: dict[str | None, Any] = {"gz": gzip.open, "xz": lzma.open, "bz2": bz2.open}
 
 
 def compression(path: str) -> str | None:
-    """Return the compression of a file: gzip, xz, zstd, bzip2; None: it has none.
+    """Return the compression of a file: gz, xz, zst, bz2; None: it has none.
 
     Raises:
         StoreIoError: The file cannot be read.
     """
-    if not os.path.isfile(path):
-        # The first bytes of a pipe would be lost.
-        return None
-    with _errors(path), open(path, "rb") as file:
-        start = file.read(_START_BYTES)
-    return next((name for name, first in _STARTS.items() if first.match(start)), None)
+    from brimful import _native
+
+    # The first bytes of a pipe would be lost.
+    return _native.compression(path) if os.path.isfile(path) else None
 
 
 @contextlib.contextmanager
@@ -51,11 +40,11 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
     kind = compression(path)
     with _errors(path):
-        if kind == "zstd":
+        if kind == "zst":
             with pa.input_stream(path, compression="zstd") as stream:
                 yield stream
         else:
-            with _OPENERS.get(kind or "", open)(path, "rb") as file:
+            with _OPENERS.get(kind, open)(path, "rb") as file:
                 yield file
 
 

@@ -45,7 +45,7 @@ _CHANGED = """CASE
         FILTER (isinf(TRY_CAST({0} AS DOUBLE)) = regexp_matches({0}, '(?i)inf')) THEN 'DOUBLE'
     WHEN bool_or(regexp_matches({0}, '(?i)inf|epoch|\\.\\d{{6}}\\d*[1-9]')) THEN 'VARCHAR' END"""
 #: The compressions that DuckDB knows, by the endings of names for which it takes each.
-_DECOMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+_DECOMPRESSED = {".gz": "gz", ".zst": "zst"}
 #: The most bytes of comments before the header.
 _COMMENT_BYTES = 1 << 20
 #: Bytes of text that are read at once.

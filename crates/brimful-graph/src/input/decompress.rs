@@ -20,7 +20,10 @@ const LONGEST_HEADER: u64 = 12 + 1024;
 const MAX_WINDOW_LOG: u32 = 27;
 
 /// The first bytes of a regular file, which show its compression.
-pub(crate) fn first_bytes(path: &Path, job: &Arc<Job>) -> Result<Vec<u8>> {
+///
+/// # Errors
+/// I/O errors.
+pub fn first_bytes(path: &Path, job: &Arc<Job>) -> Result<Vec<u8>> {
     let mut start = Vec::new();
     let read = open_input(path, job)?.take(LONGEST_MAGIC as u64).read_to_end(&mut start);
     read.map_err(|e| read_error(path, e))?;
@@ -29,9 +32,19 @@ pub(crate) fn first_bytes(path: &Path, job: &Arc<Job>) -> Result<Vec<u8>> {
 
 /// True if [`open`] decompresses a file with these first bytes.
 pub fn is_compressed(start: &[u8]) -> bool {
-    [&XZ[..], &ZSTD].iter().any(|magic| start.starts_with(magic))
-        || is_gzip(start)
-        || is_bzip2(start)
+    compression(start).is_some()
+}
+
+/// The compression of a file with these first bytes, as its name ends: `gz`, `xz`, `zst` or `bz2`;
+/// `None` if it has none.
+pub fn compression(start: &[u8]) -> Option<&'static str> {
+    let known = [
+        (is_gzip(start), "gz"),
+        (start.starts_with(&XZ), "xz"),
+        (start.starts_with(&ZSTD), "zst"),
+        (is_bzip2(start), "bz2"),
+    ];
+    known.into_iter().find_map(|(is_its, name)| is_its.then_some(name))
 }
 
 /// True for a gzip file, whose third byte is the only method of compression, deflate.
