@@ -211,7 +211,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         return self.native.get(_text_or_bytes(key)) is not None
 
     def __len__(self) -> int:
-        """Return the number of different hashes of keys: that of keys, unless hashes are equal."""
+        """Return the number of keys. Keys with equal hashes count once."""
         return len(self.native)
 
     def __iter__(self) -> Iterator[bytes]:
