@@ -70,7 +70,7 @@ const ITERATIONS: ParameterInfo = ParameterInfo {
     name: "iterations",
     values: Accepts::Count(2),
     meaning: "passes up the hierarchy; each starts from single vertices and improves the \
-                  previous result",
+              previous result",
 };
 const LEVELS: ParameterInfo = ParameterInfo {
     name: "levels",

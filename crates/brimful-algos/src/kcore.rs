@@ -37,7 +37,7 @@ const METHOD: ParameterInfo = ParameterInfo {
     name: "method",
     values: Accepts::Words(&["auto", "peeling", "rounds"]),
     meaning: "peeling: numbers of all vertices, and some edges, in memory; rounds: any budget; \
-                  auto: peeling if it fits",
+              auto: peeling if it fits",
 };
 
 /// The registry entry.

@@ -1,4 +1,4 @@
-//! The figures of algorithms that do not run in supersteps.
+//! The figures of algorithms that count as one superstep.
 
 use std::time::Instant;
 

@@ -62,7 +62,7 @@ const METHOD: ParameterInfo = ParameterInfo {
     name: "method",
     values: Accepts::Words(&["power", "delta"]),
     meaning: "power: every vertex signals in every superstep; delta: increments above the \
-                      tolerance",
+              tolerance",
 };
 
 /// The registry entry.

@@ -58,7 +58,7 @@ const METHOD: ParameterInfo = ParameterInfo {
     name: "method",
     values: Accepts::Words(&["auto", "search", "coloring"]),
     meaning: "search: depth-first, edges in memory; coloring: any budget; auto: search if it \
-                  fits",
+              fits",
 };
 
 /// The registry entry.

@@ -519,3 +519,26 @@ impl DiskMap {
 fn hash(key: &[u8]) -> u64 {
     mix(brimful_store::checksum(key))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_is_checked_in_pieces_of_any_size() {
+        let chain =
+            [link(b"key", b"a value"), link(b"key", b""), link(b"key", b"another")].concat();
+        let is_right = |mixed, chain: &[u8], size| {
+            let mut check = ChainCheck::new(mixed);
+            chain.chunks(size).for_each(|piece| check.add(piece));
+            check.is_right()
+        };
+        for size in 1..=chain.len() {
+            assert!(is_right(hash(b"key"), &chain, size));
+            assert!(!is_right(hash(b"other"), &chain, size));
+            for len in [1, LINK_BYTES, chain.len() - 1] {
+                assert!(!is_right(hash(b"key"), &chain[..len], size), "{len} bytes");
+            }
+        }
+    }
+}
