@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,24 @@ def test_a_value_that_a_serializer_cannot_write_is_refused(tmp_path: Path) -> No
             with pytest.raises(bf.UsageError, match="the serializer json cannot write set: "):
                 call()
         assert list(bag) == [1]
+
+
+def test_an_iteration_leaves_out_records_that_another_thread_removes(tmp_path: Path) -> None:
+    with bf.Bag(tmp_path / "bag", budget="1M") as bag:
+        bag.extend([bytes(30_000)] * 40)
+        over = threading.Event()
+
+        def change() -> None:
+            while not over.is_set():
+                for id in range(40):
+                    del bag[id]
+                    bag[id] = bytes(30_000)
+
+        changing = threading.Thread(target=change)
+        changing.start()
+        try:
+            for _ in range(60):
+                assert len(list(bag)) <= 40
+        finally:
+            over.set()
+            changing.join()

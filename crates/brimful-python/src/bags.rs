@@ -63,7 +63,12 @@ impl RecordBag {
         most: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         if self.inner.short(py, |inner| inner.long_len(start))?.is_some() {
-            return PyList::new(py, [self.fetch(py, start)?]);
+            match self.fetch(py, start) {
+                Ok(record) => return PyList::new(py, [record]),
+                // Another thread removed the record; the batch below begins without it.
+                Err(error) if error.get_type(py).qualname()? == "RecordIdError" => {}
+                Err(error) => return Err(error),
+            }
         }
         let records = self.inner.call(py, most >= LONG, |inner| inner.fetch_next(start, most))?;
         PyList::new(

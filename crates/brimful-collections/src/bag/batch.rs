@@ -408,12 +408,8 @@ impl RecordBag {
         if max_bytes == usize::MAX {
             return Ok(true);
         }
-        let bytes = match self.long_len(id) {
-            // Another thread removed it. Whoever needs it notices when it is fetched.
-            Err(Error::Removed { .. }) => 0,
-            // A record without pages of its own is short.
-            len => len?.unwrap_or(0),
-        };
+        // A record without pages of its own is short.
+        let bytes = self.long_len(id)?.unwrap_or(0);
         while records.bytes.len() as u64 + bytes > max_bytes as u64 {
             if records.len() == index + 1 {
                 records.truncate(index);

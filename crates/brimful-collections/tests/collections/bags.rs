@@ -1,7 +1,6 @@
 //! `RecordBag` and `DiskBag` against a `BTreeMap`.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use brimful_collections::{DiskBag, Error, Order, RecordBag};
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
@@ -365,38 +364,6 @@ fn many_threads_change_records_while_others_read_and_the_bag_compacts() {
         });
     });
     (0..1200).for_each(|id| assert!(bag.get(id).unwrap().iter().all(|b| *b == 20)));
-}
-
-/// Records of several pages come one by one, after the others of a batch; a removed one is skipped
-/// at every moment.
-#[test]
-fn records_that_another_thread_removes_are_skipped() {
-    let folder = tempfile::tempdir().unwrap();
-    let bag = RecordBag::open(&folder.path().join("bag"), b"bytes", options(4 << 20)).unwrap();
-    let long = vec![7; 40_000];
-    bag.extend(&vec![&long[..]; 300]).unwrap();
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                for id in 0..300 {
-                    bag.remove(id).unwrap();
-                    bag.store(id, &long).unwrap();
-                }
-            }
-        });
-        for _ in 0..20 {
-            let mut start = 0;
-            while start < bag.len() {
-                let records = bag.fetch_next(start, 1000);
-                if records.is_err() {
-                    over.store(true, Ordering::Relaxed);
-                }
-                start += records.unwrap().len() as u64;
-            }
-        }
-        over.store(true, Ordering::Relaxed);
-    });
 }
 
 #[test]
