@@ -54,6 +54,26 @@ def test_a_run_without_a_table_loads_neither_numpy_nor_pyarrow(rmat: os.PathLike
     assert loaded_after(code) == {"brimful._native"}
 
 
+def test_a_command_that_makes_arrays_leaves_pandas_out(
+    rmat: os.PathLike[str], tmp_path: Path
+) -> None:
+    words = ["brimful", "derive", os.fspath(rmat), str(tmp_path / "out.brimful")]
+    words += ["--edges", "source > 7", "--quiet"]
+    code = f"import sys, brimful.cli\nsys.argv = {words!r}\nassert brimful.cli.main() == 0"
+    assert loaded_after(code) == {"pyarrow", "numpy", "brimful._native"}
+
+
+def test_a_plug_in_may_import_pandas() -> None:
+    code = (
+        "from brimful.optional import leave_pandas_out\n"
+        "from brimful.stores.registry import opener\n"
+        "leave_pandas_out()\n"
+        "try:\n    import pandas\nexcept ImportError:\n    opener('rocksdb:')\n"
+        "    import pandas"
+    )
+    assert "pandas" in loaded_after(code)
+
+
 def test_version() -> None:
     outcome = succeed("--version")
     assert outcome.out.startswith("brimful 0.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -51,3 +52,26 @@ def load_pandas() -> None:
     """
     with contextlib.suppress(ImportError):
         import pandas  # noqa: F401
+
+
+class _NoPandas:
+    """An importer that does not find pandas."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("the command line leaves pandas out", name=name)
+
+
+def leave_pandas_out() -> None:
+    """Let imports of pandas fail as if it were not installed; for a process of the command line.
+
+    pyarrow would load it with the first array or scalar: half a second, and 40 MB of the budget.
+    """
+    sys.meta_path.insert(0, _NoPandas)
+
+
+def admit_pandas() -> None:
+    """End the effect of `leave_pandas_out`, before code of others is loaded."""
+    with contextlib.suppress(ValueError):
+        sys.meta_path.remove(_NoPandas)

@@ -24,6 +24,7 @@ from brimful.cli.request import parameter_names, parameters_as_options
 from brimful.errors import BrimfulError, StoreIoError, UsageError
 from brimful.io.redaction import redacted
 from brimful.memory import address_space
+from brimful.optional import leave_pandas_out
 from brimful.wording import did_you_mean, unknown
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ def _main(arguments: Sequence[str] | None) -> int:
     # Arrow's own allocators keep freed memory; the system's returns it, so the budget holds.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     streams.prepare()
+    if arguments is None:
+        leave_pandas_out()
     words = list(sys.argv[1:] if arguments is None else arguments)
     log = EventLog()
     code, sentence = 0, None

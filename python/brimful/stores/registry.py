@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from brimful.errors import UsageError
 from brimful.io.redaction import redacted_word
+from brimful.optional import admit_pandas
 from brimful.stores.base import Opening, Store
 from brimful.wording import counted, did_you_mean, either, shortened
 
@@ -267,6 +268,7 @@ def opener(url: str, *, keeps: bool = False) -> Opener | None:
     store = _registered.get(scheme)
     if store is None:
         entry = _entry(scheme)
+        admit_pandas()
         store = entry.load() if entry is not None else None
         if not (isinstance(store, type) and issubclass(store, Store)):
             raise UsageError(
