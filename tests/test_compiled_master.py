@@ -199,6 +199,8 @@ def test_master_and_context_see_and_set_what_interpreted_ones_do(
     for limit in (None, 1, 4):
         program = make()
         called = bf.run(graph, program, weighted=weighted, max_supersteps=limit)
+        is_halted = called.stats["reason"] == "halted by the master"
+        assert is_halted == (limit is None and make is not Tally)
         ways: list[dict[str, Any]] = [{"threads": 1}, {"threads": 3}, {"budget": "64M"}]
         ways += [{"store": "memory"}, {"store": "bytes", "lists": "disk"}]
         for way in ways:
@@ -209,6 +211,7 @@ def test_master_and_context_see_and_set_what_interpreted_ones_do(
             assert found.stats["variant"] == "compiled"
             assert dict(found) == close(dict(called))
             assert found.stats["supersteps"] == called.stats["supersteps"]
+            assert found.stats["reason"] == called.stats["reason"]
             assert found.stats["aggregates"] == close(called.stats["aggregates"])
             assert listed(told(again)) == close(told(program))
 
@@ -285,6 +288,7 @@ def test_the_master_is_not_asked_for_a_superstep_without_computing_vertices(
             found = bf.run(chain, again, weighted=weighted, compile="numba", store=store)
             assert again._seen == program._seen
             assert found.stats["supersteps"] == called.stats["supersteps"] == 3
+            assert found.stats["reason"] == called.stats["reason"] == "converged: no vertex changed"
 
 
 class Zeros(LastSum):

@@ -126,6 +126,7 @@ def test_giraphs_pagerank_with_an_aggregator_and_a_master(tmp_path: Path, store:
         built_in = bf.pagerank(graph, tolerance=0, max_supersteps=50)
         assert list(found.values()) == pytest.approx(list(built_in.values()), rel=1e-12)
         assert found.stats["supersteps"] == 51
+        assert found.stats["reason"] == "halted by the master"
 
 
 class Ring(bf.Pregel):

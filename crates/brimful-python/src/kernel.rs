@@ -261,9 +261,10 @@ fn run_shape<S: Shape>(
         .run(&program, DEFAULT_MAX_SUPERSTEPS - first, graph, resources)
         .map_err(|error| of_kernel(error, graph))?;
     stats.supersteps += first;
-    if first == 1 && stats.reason == Reason::Converged && aggregate[0].float() <= 0.0 {
-        // The count of vertices that go on is 0, and no tolerance has ended the run.
-        stats.reason = Reason::NoChange;
+    if first == 1 && stats.reason == Reason::Converged {
+        // Without a tolerance, no vertex goes on, or the master has ended the run.
+        let goes_on = aggregate[0].float() > 0.0;
+        stats.reason = if goes_on { Reason::Halted } else { Reason::NoChange };
     }
     // Vertices that changed, and return no signal, have another superstep, in which none collects.
     // For the engine they are silent.

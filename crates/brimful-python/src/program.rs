@@ -303,7 +303,11 @@ fn run(
         in_own_words(error, &ids, settings.addresses)
             .of_vertex(|rank| ids.shown(rank.parse().ok()?))
     };
-    let reason = done.map_err(by_author)?;
+    let reason = match done.map_err(by_author)? {
+        // A program of Pregel has a master, and no tolerance.
+        Reason::Converged if settings.addresses => Reason::Halted,
+        reason => reason,
+    };
     // Requests of Pregel create vertices and remove them.
     let changes = settings.creates;
     if let Some(sharing) = &settings.sharing {
@@ -323,7 +327,7 @@ fn run(
     figures.reason = Some(reason);
     let resumed_from = checkpoints.as_ref().and_then(RunCheckpoints::resumed_from);
     checkpoints.map(RunCheckpoints::finish).transpose()?;
-    let is_complete = matches!(reason, Reason::NoChange | Reason::Converged);
+    let is_complete = matches!(reason, Reason::NoChange | Reason::Converged | Reason::Halted);
     if let Some(chosen) = settings.checkpoints.as_ref().filter(|_| is_complete) {
         // The checkpoints are no longer needed.
         checkpoint::discard(&chosen.folder)?;

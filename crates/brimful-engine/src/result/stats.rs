@@ -16,6 +16,8 @@ pub enum Reason {
     Converged,
     /// No vertex changed.
     NoChange,
+    /// The master of the program ended the run.
+    Halted,
     /// All passes were done.
     Finished,
     /// The limit of supersteps was reached.
@@ -30,6 +32,7 @@ impl Reason {
         match self {
             Self::Converged => "converged within the tolerance",
             Self::NoChange => "converged: no vertex changed",
+            Self::Halted => "halted by the master",
             Self::Finished => "finished",
             Self::MaxSupersteps => "reached the maximum number of supersteps",
             Self::MaxSeconds => "reached the maximum number of seconds",
