@@ -316,9 +316,9 @@ def test_a_join_stays_within_the_budget(tmp_path: Path) -> None:
     run = ("run", "degrees", graph, "-o", out, "--join", names, "--on", "id")
     budget = smallest(*run)
     code = (
-        "import brimful.cli, brimful._native\n"
-        f"words = {[*map(str, run), '--budget', budget, '--quiet']!r}\n"
-        "assert brimful.cli.main(words) == 0\n"
+        "import sys, brimful.cli, brimful._native\n"
+        f"sys.argv[1:] = {[*map(str, run), '--budget', budget, '--quiet']!r}\n"
+        "assert brimful.cli.main() == 0\n"
         "print(brimful._native.peak_rss_bytes())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

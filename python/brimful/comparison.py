@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 #: Floats are equal within this tolerance, relative to the larger one: the sums of two equally
 #: long paths may differ by rounding.
 FLOAT_TOLERANCE = 1e-9
-#: Bytes of the batches of both results while they are merged, and of pandas, which pyarrow loads to
-#: make arrays of strings.
-_MERGED_BYTES = 64 << 20
+#: Bytes of the batches of both results while they are merged.
+_MERGED_BYTES = 24 << 20
 #: Bytes per row while the rank correlation is computed: two values, their ranks and orders.
 _RANKED_BYTES = 80
 #: Divisor of the budget: the rank correlation of tables of rows takes at most the quotient, and a

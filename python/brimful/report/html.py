@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from brimful.per_vertex import PerVertex
 
 #: Bytes that pyarrow, matplotlib and Jinja take besides brimful's own memory.
-REPORT_RESERVE_BYTES = ARROW_RESERVE_BYTES + (80 << 20)
+REPORT_RESERVE_BYTES = ARROW_RESERVE_BYTES + (40 << 20)
 #: Directions of bytes in a superstep.
 _DIRECTIONS = ("read", "written")
 #: Number of neighborhoods that are drawn if none are named.

@@ -33,7 +33,7 @@ _VECTOR_ROWS = 2048
 #: Seconds between two interrupts of a query.
 _REPEAT_SECONDS = 0.05
 #: Bytes that DuckDB takes once loaded, besides the memory that it manages.
-LOADED_BYTES = 96 << 20
+LOADED_BYTES = 56 << 20
 #: Bytes that pyarrow and DuckDB take once loaded.
 PACKAGES_BYTES = ARROW_RESERVE_BYTES + LOADED_BYTES
 #: The share of the remaining memory that DuckDB manages; decoded pages and moving rows are extra.

@@ -41,7 +41,7 @@ _LEAST_BYTES = 384 << 20, 64 << 20
 #: Bytes that joins take besides the memory that DuckDB manages.
 _PACKAGES_BYTES = JOIN_RESERVE_BYTES - MIN_JOIN_BYTES
 #: Memory of the parts of pyarrow that evaluate conditions, once they are loaded.
-_CONDITION_BYTES = 64 << 20
+_CONDITION_BYTES = 24 << 20
 
 
 @dataclass(frozen=True)
