@@ -13,11 +13,11 @@ from command import BUDGET, brimful, refuse, smallest, succeed
 from nightly import with_nightly
 
 MIB = 1 << 20
-LIMIT = "150M"
+LIMIT = "96M"
 #: Bytes of a graph that cannot be in memory as a whole within these limits.
-LARGE = 105 * MIB
+LARGE = 64 * MIB
 #: Where pyarrow reads or writes in the same process.
-TABLE_LIMIT = "192M"
+TABLE_LIMIT = "160M"
 
 
 def limited(limit: str, *arguments: object) -> dict[str, object]:
@@ -31,9 +31,9 @@ def limited(limit: str, *arguments: object) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A graph of 67 M edges, more than the limits here leave besides the process; made in one."""
-    graph = tmp_path_factory.mktemp("memory") / "rmat22.brimful"
-    options = ["--scale", 22, "--edge-factor", 16]
+    """A graph of 42 M edges, more than the limits here leave besides the process; made in one."""
+    graph = tmp_path_factory.mktemp("memory") / "rmat21.brimful"
+    options = ["--scale", 21, "--edge-factor", 20]
     figures = limited(LIMIT, "generate", "rmat", graph, *options)
     assert figures["bytes_on_disk"] > LARGE
     return graph
@@ -65,9 +65,9 @@ def test_export_and_import_within_their_limit(large: Path, tmp_path: Path, kind:
     limit = TABLE_LIMIT if kind == "parquet" else LIMIT
     # Isolated vertices have no place in pairs and CSV.
     lossy = ["--lossy"] if kind in ("u32", "csv") else []
-    assert limited(limit, "export", large, out, *lossy)["edges"] == 64 << 20
+    assert limited(limit, "export", large, out, *lossy)["edges"] == 20 << 21
     figures = limited(limit, "import", out, again)
-    assert figures["edges"] == 64 << 20
+    assert figures["edges"] == 20 << 21
     assert figures["bytes_on_disk"] > LARGE
 
 

@@ -164,9 +164,10 @@ def test_long_columns_of_edges_keep_to_the_budget(tmp_path: Path, suffix: str) -
 
 def test_a_record_batch_of_a_table_to_join_counts_against_the_budget(tmp_path: Path) -> None:
     graph, table = tmp_path / "g.brimful", tmp_path / "t.arrow"
-    succeed("generate", "chain", graph, "--vertices", 20_000, "--quiet")
-    texts = pa.array(["long" * 5_000]).take(pa.array([0] * 20_000))
-    rows = pa.table({"vertex": list(range(20_000)), "text": texts})
+    succeed("generate", "chain", graph, "--vertices", 10_000, "--quiet")
+    # 200 MB in all.
+    texts = pa.array(["long" * 5_000]).take(pa.array([0] * 10_000))
+    rows = pa.table({"vertex": list(range(10_000)), "text": texts})
     with pa.ipc.new_file(table, rows.schema) as writer:
         writer.write_table(rows)
     for words in (["columns", graph, table], ["run", "degrees", graph, "--join", table]):

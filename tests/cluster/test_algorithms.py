@@ -30,7 +30,7 @@ KILLS = 50 if os.environ.get("BRIMFUL_KILLS") == "all" else 1
 bandwidths = {"disk_bandwidth": 2.0, "memory_bandwidth": 30.0}
 
 #: Supersteps that take some seconds.
-LONG = {"tolerance": 0.0, "max_supersteps": 150}
+LONG = {"tolerance": 0.0, "max_supersteps": 80}
 
 
 def columns(result: bf.Result) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def test_a_worker_that_is_killed_is_replaced(
         while not (found := workers()):
             if over.wait(0.05):
                 return
-        over.wait(lottery.uniform(0.0, 3.0))
+        over.wait(lottery.uniform(0.0, 1.5))
         kill(lottery.choice(workers() or found))
         killed.set()
 
@@ -168,7 +168,7 @@ def test_a_worker_that_is_killed_is_replaced(
 def test_a_node_that_is_removed_is_replaced_by_the_others(
     cluster: Cluster, graph: bf.Graph, caplog: pytest.LogCaptureFixture, turn: int
 ) -> None:
-    moment = random.Random(turn).uniform(0.0, 3.0)
+    moment = random.Random(turn).uniform(0.0, 1.5)
     one = bf.pagerank(graph, **LONG)
     node = cluster.add_node(num_cpus=3, object_store_memory=100 << 20)
     cluster.wait_for_nodes()

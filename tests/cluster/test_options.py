@@ -184,7 +184,7 @@ def test_the_command_line_names_the_smallest_budget_of_a_worker(rmat: Path) -> N
 def test_a_driver_that_ends_leaves_no_worker_and_its_run_can_be_resumed(
     rmat: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    words: list[object] = ["run", "pagerank", rmat, "--tolerance", 0, "--max-supersteps", 400]
+    words: list[object] = ["run", "pagerank", rmat, "--tolerance", 0, "--max-supersteps", 200]
     saving: list[object] = ["--checkpoint-dir", tmp_path / "c"]
     process = subprocess.Popen(
         [*BRIMFUL, *map(str, [*words, *saving, "--checkpoint-every", 20, "--cluster", "local:2"])],
