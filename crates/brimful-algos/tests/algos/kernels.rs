@@ -7,8 +7,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use brimful_algos::connected_components::propagation::ConnectedComponents;
-use brimful_algos::pagerank::delta::{DeltaPageRank, Rank};
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::result::stats::Traversal;
@@ -19,9 +17,9 @@ use brimful_engine::{
     Add, Combiner, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape,
     Stats, TraversalMode, Vertex, run,
 };
+use brimful_graph::Graph;
 use brimful_graph::generate::Kind;
 use brimful_graph::read::shards::Geometry;
-use brimful_graph::{Graph, Index};
 use brimful_store::ErrorKind;
 
 use crate::{LARGE, SMALL, outcome, resources, reversed, smallest, threads};
@@ -49,18 +47,10 @@ fn for_each_graph(check: impl Fn(&Graph)) {
     }
 }
 
+/// A program whose states have one word.
 fn program<S: Shape>(kernel: Kernel, parameters: &[f64]) -> KernelProgram<S> {
-    program_of_words(kernel, 1, parameters)
-}
-
-/// A program whose states have some words.
-fn program_of_words<S: Shape>(
-    kernel: Kernel,
-    words: usize,
-    parameters: &[f64],
-) -> KernelProgram<S> {
     // SAFETY: the kernels below keep to docs/kernel-abi.md.
-    unsafe { KernelProgram::new(kernel, ABI_VERSION, words, parameters.to_vec()).unwrap() }
+    unsafe { KernelProgram::new(kernel, ABI_VERSION, 1, parameters.to_vec()).unwrap() }
 }
 
 /// Runs both programs by every traversal that `P` supports.
@@ -334,91 +324,13 @@ impl Shape for MarkedDistances {
     const MERGES: bool = true;
 }
 
-/// Components by the least offset of an external id, edges read in both directions.
-unsafe extern "C" fn components(context: *mut Context) -> i32 {
-    // SAFETY: the interface.
-    unsafe {
-        let context = &mut *context;
-        if context.call == Call::Edges as u32 {
-            fold_edges(context, |sum, signal, _| sum.min(signal));
-            return 0;
-        }
-        turn_vertices(context, |context, vertex, old: u64, sum| {
-            if context.call == Call::Initial as u32 {
-                return (vertex.external, vertex.external);
-            }
-            context.score += f64::from(u8::from(sum < old));
-            (old.min(sum), if sum < old { sum } else { context.silence })
-        });
-    }
-    0
-}
-
-#[derive(Debug)]
-struct Labels;
-impl Shape for Labels {
-    type Combiner = Min<u64>;
-    const MODE: Mode = Mode::Idempotent;
-    const NEEDS_EXTERNAL: bool = true;
-    const ASYNCHRONOUS: bool = true;
-}
-
-/// PageRank by increments, in two rounds; parameters: damping, vertices with edges. Aggregate: the
-/// gain of scores.
-unsafe extern "C" fn increments(context: *mut Context) -> i32 {
-    // SAFETY: the interface.
-    unsafe {
-        let context = &mut *context;
-        if context.call == Call::Edges as u32 {
-            fold_edges(context, |sum, signal, weight| {
-                (f64::from_bits(sum) + f64::from_bits(signal) * weight).to_bits()
-            });
-            return 0;
-        }
-        let (damping, mass) = (parameter(context, 0), parameter(context, 1));
-        let scale = (1.0 - damping) * mass / (mass - (*context.aggregate).float());
-        turn_vertices(context, |context, vertex, old: Rank, sum| {
-            let sum = f64::from_bits(sum);
-            let per_arc = |residual: f64| {
-                if vertex.strength == 0.0 { 0.0 } else { residual / vertex.strength }
-            };
-            let new = if context.call == Call::Initial as u32 {
-                Rank { score: 1.0, due: per_arc(1.0) }
-            } else if context.call == Call::Round as u32 {
-                let score = (1.0 - damping) + scale * (old.score - 1.0);
-                Rank { score, due: per_arc(score - scale) }
-            } else {
-                let due = if context.round == 0 { 0.0 } else { old.due + per_arc(sum) };
-                add(context, 0, (old.score + sum) - old.score);
-                Rank { score: old.score + sum, due }
-            };
-            if context.call == Call::Collect as u32 && new.due.abs() <= context.signal_threshold {
-                return (new, context.silence);
-            }
-            (Rank { due: 0.0, ..new }, (damping * new.due).to_bits())
-        });
-    }
-    0
-}
-
-#[derive(Debug)]
-struct Increments;
-impl Shape for Increments {
-    type Combiner = Add<f64>;
-    const MODE: Mode = Mode::Delta;
-}
-
 #[test]
 fn kernels_give_the_bits_of_the_same_programs_in_rust() {
     let _turn = turn_with_graphs();
     for_each_graph(|graph| {
-        let (source, connected) = (graph.find(7).unwrap(), graph.connected());
+        let source = graph.find(7).unwrap();
         let rust = PageRank::<f64>::new(Variant::Normalized, 0.85, 1e-9).unwrap();
         let ranks = program::<Ranks>(pagerank, &[0.85]).with_degrees().until(1, 1e-9).unwrap();
-        let rounds = DeltaPageRank::<f64>::new(0.85, None, connected).unwrap();
-        let increments = program_of_words::<Increments>(increments, 2, &[0.85, connected as f64])
-            .with_degrees()
-            .with_rounds(1);
         for weighted in [false, true] {
             compare(&rust, &ranks, graph, weighted);
             let distances = program::<Distances>(shortest_paths, &[source as f64]);
@@ -427,10 +339,7 @@ fn kernels_give_the_bits_of_the_same_programs_in_rust() {
             let marked = program::<MarkedDistances>(marked_paths, &[source as f64]);
             let synchronous = LooplessPaths::<false>(loopless.0);
             compare(&synchronous, &marked, graph, weighted);
-            compare(&rounds, &increments, graph, weighted);
         }
-        let labels = program::<Labels>(components, &[]).over(&[Index::In, Index::Reverse]);
-        compare(&ConnectedComponents::<u64>::new(), &labels, graph, false);
     });
     assert!(MERGED.load(Ordering::Relaxed) > 0);
 }
@@ -471,7 +380,7 @@ fn a_status_ends_the_run_with_an_error_that_names_it() {
             match call {
                 Call::Initial => Some((false, false)),
                 Call::Edges | Call::Merge => None,
-                Call::Round | Call::Collect => Some((true, true)),
+                Call::Collect => Some((true, true)),
             }
         );
         assert!(vertex < graph.connected());

@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_graph::{Graph, Index};
+use brimful_graph::Graph;
 use bytemuck::{Pod, Zeroable};
 
 pub use self::abi::{ABI_VERSION, AGGREGATES, Call, Context, Kernel, NO_SIGNAL};
@@ -108,9 +108,7 @@ pub struct KernelProgram<S> {
     kernel: Kernel,
     state_words: usize,
     parameters: Vec<f64>,
-    indexes: &'static [Index],
     until: Vec<(usize, f64)>,
-    more_rounds: u64,
     along: Option<Along>,
     needs_degrees: bool,
     begins_with_superstep: bool,
@@ -159,9 +157,7 @@ impl<S: Shape> KernelProgram<S> {
             kernel,
             state_words,
             parameters,
-            indexes: &[Index::In],
             until: Vec::new(),
-            more_rounds: 0,
             along: None,
             needs_degrees: false,
             begins_with_superstep: false,
@@ -169,12 +165,6 @@ impl<S: Shape> KernelProgram<S> {
             master: None,
             shape: PhantomData,
         })
-    }
-
-    /// Sends signals along the edges of `indexes`; the default is [`Index::In`].
-    #[must_use]
-    pub fn over(self, indexes: &'static [Index]) -> Self {
-        Self { indexes, ..self }
     }
 
     /// The run converges when the float at `place` of the aggregate (0 if no vertex contributed) is
@@ -190,13 +180,6 @@ impl<S: Shape> KernelProgram<S> {
         }
         self.until.push((place, limit));
         Ok(self)
-    }
-
-    /// Begins up to `more_rounds` further rounds, each when no vertex has anything left to signal;
-    /// not in [`Mode::Full`].
-    #[must_use]
-    pub fn with_rounds(self, more_rounds: u64) -> Self {
-        Self { more_rounds, ..self }
     }
 
     /// Lets signals change along edges by [`Shape::along`], in the engine's own loop; the kernel is
@@ -327,8 +310,8 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
         loop {
             let (call, sums) = match vertices.turn {
                 Turn::First => (Call::Initial, std::ptr::null()),
-                Turn::Round => (Call::Round, std::ptr::null()),
                 Turn::Collect(sums) => (Call::Collect, sums[from..].as_ptr()),
+                Turn::Round => unreachable!("a kernel has one round"),
             };
             let remaining = &vertices.vertices[from..];
             let states = &mut vertices.states[from * Batched::state_len(self)..];
@@ -341,7 +324,6 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
                 signals: vertices.signals[from..].as_mut_ptr().cast(),
                 vertex_count: vertices.globals.vertices,
                 superstep: vertices.globals.superstep,
-                round: vertices.globals.round,
                 aggregate: vertices.globals.aggregate.as_ptr(),
                 partial: vertices.aggregate.as_mut_ptr(),
                 signal_threshold: vertices.thresholds.signal,
@@ -419,10 +401,6 @@ impl<S: Shape> Program for KernelProgram<S> {
         self.needs_degrees
     }
 
-    fn indexes(&self) -> &'static [Index] {
-        self.indexes
-    }
-
     fn batched(&self) -> &dyn Batched<Self> {
         self
     }
@@ -462,10 +440,6 @@ impl<S: Shape> Program for KernelProgram<S> {
             self.call(Call::Merge, &mut context, |_| None)?;
         }
         Ok(())
-    }
-
-    fn another_round(&self, globals: &Globals<Self::Aggregate>) -> bool {
-        globals.round < self.more_rounds
     }
 
     fn converged(&self, globals: &Globals<Self::Aggregate>) -> bool {

@@ -397,9 +397,6 @@ impl<P: Program> Erased for Typed<'_, P> {
     }
 
     fn begin_round(&self, vertex: Vertex, state: &mut [u64]) -> Result<bool, Failure> {
-        if P::BATCHED {
-            return self.process_alone(Turn::Round, vertex, state);
-        }
         let first = self.program.begin_round(vertex, get(state), &self.globals);
         Ok(self.begin(vertex, first, state))
     }
