@@ -204,6 +204,14 @@ def test_columns_refuse_what_is_no_name() -> None:
         bf.Graph.from_arrow(pa.table({"source": broken, "target": ["x", "y"]}))
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_the_last_record_of_a_csv_file_decides_the_type_of_ids(tmp_path: Path, end: str) -> None:
+    for name, rows in (("one", "ann,bob"), ("three", "1,2\nann,bob\ncleo,dora")):
+        (tmp_path / f"{name}.csv").write_bytes(f"source,target\n{rows}{end}".encode())
+        with bf.read(tmp_path / f"{name}.csv", path=tmp_path / f"{name}.brimful") as graph:
+            assert graph.edges == rows.count(",") and {"ann", "bob"} <= set(graph), name
+
+
 def test_csv_keeps_quoted_text_as_it_is(tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     text = io.StringIO()

@@ -114,11 +114,12 @@ fn in_text(start: &[u8], ended: bool, format: TextFormat, choice: &ColumnChoice)
         TextFormat::Delimited(delimiter) => {
             // The reader examines the same number of bytes.
             let beginning = without_mark(start.get(..CHUNK_BYTES).unwrap_or(start));
-            let ended = start.len() < CHUNK_BYTES;
-            let begun = records::begin(beginning, ended, delimiter, choice, false, true);
+            let is_whole = start.len() < CHUNK_BYTES;
+            let begun = records::begin(beginning, is_whole, delimiter, choice, false, true);
             let Ok(Some(begun)) = begun else { return false };
             let body = text.get(begun.skip..).unwrap_or_default();
-            begun.records.ids(body).take(LOOKED_AT_LINES).flatten().for_each(count);
+            let body = records::with_last_line_end(body, ended);
+            begun.records.ids(&body).take(LOOKED_AT_LINES).flatten().for_each(count);
         }
         TextFormat::AdjacencyIds => {
             for line in lines.take(LOOKED_AT_LINES) {

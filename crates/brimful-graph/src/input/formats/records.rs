@@ -7,6 +7,8 @@
 
 mod fields;
 
+use std::borrow::Cow;
+
 use super::parser::{Output, Work};
 use super::{Body, HeaderFlaw, IdWords, Shape};
 use crate::error::Result;
@@ -61,6 +63,14 @@ pub(crate) struct Beginning {
     pub(crate) records: Records,
 }
 
+/// The text with a line end after its last record, which may lack one if the text `ended`.
+pub(crate) fn with_last_line_end(text: &[u8], ended: bool) -> Cow<'_, [u8]> {
+    match text.last() {
+        Some(last) if ended && *last != b'\n' => Cow::Owned([text, b"\n"].concat()),
+        _ => Cow::Borrowed(text),
+    }
+}
+
 /// Reads the beginning `start` of a file, whose ids are names if `names`; `None` if it contains no
 /// record. With `directed`, every edge keeps its written direction.
 ///
@@ -84,8 +94,7 @@ pub(crate) fn begin(
         }
         from += end;
     }
-    let mut text = start.get(from..).unwrap_or_default().to_vec();
-    text.extend((ended && text.last().is_some_and(|&last| last != b'\n')).then_some(b'\n'));
+    let text = with_last_line_end(start.get(from..).unwrap_or_default(), ended);
     if text.is_empty() {
         let missing = HeaderFlaw::new(0, "a record in the first 1 MiB");
         return if ended { Ok(None) } else { Err(missing) };
