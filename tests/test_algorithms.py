@@ -460,3 +460,15 @@ def test_scc_searches_where_the_edges_fit_and_colors_elsewhere(
             colored = bf.scc(graph, budget=least["search"] - 1)
             assert colored.stats["supersteps"] > 1
             assert searched.to_arrow()["component"].equals(colored.to_arrow()["component"])
+
+
+def test_algorithms_of_a_fixed_number_of_supersteps_finish(rmat: Path) -> None:
+    with bf.Graph.open(rmat) as graph:
+        source = next(iter(graph))
+        for found in (
+            *(bf.degrees(graph, direction=direction) for direction in ("out", "in")),  # type: ignore[arg-type]
+            bf.count_paths(graph, source=source, length=2),
+        ):
+            assert found.stats["reason"] == "finished"
+        cut = bf.count_paths(graph, source=source, max_supersteps=1)
+        assert cut.stats["reason"] == "reached the maximum number of supersteps"

@@ -129,7 +129,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
                        --max-supersteps, not both";
         return Err(Error::Usage(problem.into()));
     }
-    let output = checked(request.run(
+    let output = checked(request.run_all(
         &WalkCounts { sources: sources.clone() },
         length,
         graph,

@@ -74,7 +74,7 @@ fn chosen(request: &Request) -> Result<(&'static str, Degrees, u64)> {
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let (direction, program, supersteps) = chosen(request)?;
-    let output = request.run(&program, supersteps, graph, resources)?;
+    let output = request.run_all(&program, supersteps, graph, resources)?;
     let values =
         Values::integers(output.states, |degree: u64| i64::try_from(degree).ok(), |_| Some(0));
     Finished::new(graph, "degree", values.without_nulls(), output.stats, direction)

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use brimful_engine::checkpoint::CheckpointOptions;
 use brimful_engine::exchange::Share;
 use brimful_engine::plan::dealing::Crew;
-use brimful_engine::{self as engine, Output, Program, ResultTable, RowTable, RunOptions, Values};
+use brimful_engine::{
+    self as engine, Output, Program, Reason, ResultTable, RowTable, RunOptions, Stats, Values,
+};
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{self, NumericOptions};
 use brimful_execution::{self as execution, ListLocation, Partitioning, RunMode, Scheduler};
@@ -211,6 +213,25 @@ impl Request {
         resources: &Resources,
     ) -> Result<Output<P>> {
         self.run_with(program, self.options(max_supersteps), graph, resources)
+    }
+
+    /// Runs `program`, which has finished after `supersteps` supersteps.
+    ///
+    /// # Errors
+    /// As [`Request::run`].
+    pub(crate) fn run_all<P: Program>(
+        &self,
+        program: &P,
+        supersteps: u64,
+        graph: &Graph,
+        resources: &Resources,
+    ) -> Result<Output<P>> {
+        let mut output = self.run(program, supersteps, graph, resources)?;
+        let Stats { reason, supersteps: done, .. } = &mut output.stats;
+        if *reason == Reason::MaxSupersteps && *done == supersteps {
+            *reason = Reason::Finished;
+        }
+        Ok(output)
     }
 
     /// Runs `program` on shards, or on the store of the request.
