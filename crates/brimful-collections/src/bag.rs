@@ -122,6 +122,7 @@ impl RecordBag {
             );
             return Err(StoreError::corrupt_pages(pages.path(), 0, problem).into());
         }
+        space.reserve(data_pages as usize, |bytes| pages.owner_takes(bytes))?;
         for part in 0..parts {
             pages.read(PageId::new(INFOS, part), |bytes| {
                 space.decode(bytes, data_pages, &classes)

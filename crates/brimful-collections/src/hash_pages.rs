@@ -363,8 +363,10 @@ impl HashPages {
         may_stop: bool,
     ) -> StoreResult<()> {
         let mut buckets = self.buckets.write().unwrap_or_else(PoisonError::into_inner);
-        if buckets.bits == seen {
-            buckets.unsplit.get_or_insert(1 << seen);
+        if buckets.bits == seen && buckets.unsplit.is_none() {
+            // A budget that is too small is refused before a bucket splits.
+            pages.extend_to(writing, self.page((2 << seen) - 1))?;
+            buckets.unsplit = Some(1 << seen);
         }
         self.split(pages, writing, &mut buckets, may_stop)
     }

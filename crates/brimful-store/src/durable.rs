@@ -45,6 +45,8 @@ pub const PAGE_BYTES: usize = 16 << 10;
 /// The minimum number of pages in a working cache.
 const MIN_FRAMES: usize = 32;
 const MAX_STRIPES: usize = 64;
+/// Writers leave one part in this many of the memory of the table to syncs.
+const SYNC_SHARE: u64 = 16;
 
 /// Smallest memory, in bytes, for a page file with pages of `page_bytes`.
 pub const fn minimum_bytes(page_bytes: usize) -> u64 {
@@ -309,9 +311,28 @@ impl PageFile {
         self.frames_per_stripe.load(Ordering::Relaxed) * self.stripes.len() * self.page_bytes
     }
 
-    /// Sets the bytes of the memory that the owner uses itself; the cache shrinks by as much.
-    pub fn owner_holds(&self, bytes: u64) {
+    /// Sets the bytes of the memory that the owner uses itself; the cache shrinks by as much. The
+    /// owner calls this before it takes more.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] if the memory cannot hold them; then the bytes stay as they were.
+    pub fn owner_takes(&self, bytes: u64) -> Result<()> {
+        let space = self.space();
+        let before = self.owner_bytes.load(Ordering::Relaxed);
+        let needed = self.least_bytes(&space) - before + bytes;
+        if bytes > before && needed > self.memory.bytes() {
+            return Err(self.too_small(needed));
+        }
         self.owner_bytes.store(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Extends the page table to `page`, so that writing it and pages before it takes no memory.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] if the memory cannot hold the table.
+    pub fn extend_to(&self, writing: &Writing<'_>, page: PageId) -> Result<()> {
+        self.require_entry(writing, page)
     }
 
     /// Begins to change pages; waits while a sync collects dirty pages.
@@ -338,11 +359,11 @@ impl PageFile {
     #[inline]
     pub fn update<R>(
         &self,
-        _: &Writing<'_>,
+        writing: &Writing<'_>,
         page: PageId,
         f: impl FnOnce(&mut PageMut<'_>) -> R,
     ) -> Result<R> {
-        self.require_entry(page)?;
+        self.require_entry(writing, page)?;
         self.with_frame(page, true, |frame| f(&mut PageMut(frame)))
     }
 
@@ -350,11 +371,11 @@ impl PageFile {
     /// undefined.
     pub fn overwrite<R>(
         &self,
-        _: &Writing<'_>,
+        writing: &Writing<'_>,
         page: PageId,
         f: impl FnOnce(&mut [u8]) -> R,
     ) -> Result<R> {
-        self.require_entry(page)?;
+        self.require_entry(writing, page)?;
         self.with_frame(page, false, |frame| {
             frame.dirty = true;
             f(&mut frame.bytes)
@@ -380,22 +401,24 @@ impl PageFile {
     /// # Errors
     /// [`Error::Budget`] if the memory cannot hold the table.
     #[inline]
-    fn require_entry(&self, page: PageId) -> Result<()> {
+    fn require_entry(&self, writing: &Writing<'_>, page: PageId) -> Result<()> {
         match self.table_pages.get(page.stream()) {
             Some(pages) if page.number() < pages.load(Ordering::Relaxed) => Ok(()),
-            _ => self.extend_table(page),
+            _ => self.extend_table(writing, page),
         }
     }
 
     #[cold]
-    fn extend_table(&self, page: PageId) -> Result<()> {
+    fn extend_table(&self, writing: &Writing<'_>, page: PageId) -> Result<()> {
         let mut space = self.space();
-        // As in `share_memory`.
-        let minimum = ((MIN_FRAMES - 1) * self.page_bytes) as u64;
-        let free = self.memory.bytes().saturating_sub(self.resident_bytes(&space) + minimum);
+        let taken = self.least_bytes(&space);
+        // A sync may use what others leave for it, so that all stored data can become durable.
+        let free = match writing._guard {
+            Guard::Exclusive(_) => u64::MAX,
+            Guard::Shared(_) => self.memory.bytes().saturating_sub(taken),
+        };
         if let Err(more) = space.table.extend_to(page, free) {
-            let needed = (self.resident_bytes(&space) + minimum).saturating_add(more);
-            return Err(self.too_small(needed));
+            return Err(self.too_small(taken.saturating_add(more)));
         }
         let pages = space.table.pages();
         self.table_pages
@@ -490,6 +513,13 @@ impl PageFile {
         let share = (frames / self.stripes.len()).max(1);
         self.frames_per_stripe.store(share, Ordering::Relaxed);
         Ok(share)
+    }
+
+    /// The memory with the smallest cache, and with what a sync may need besides: entries of the
+    /// pages in which the owner describes the others, and bits of slots.
+    fn least_bytes(&self, space: &Space) -> u64 {
+        let cache = ((MIN_FRAMES - 1) * self.page_bytes) as u64;
+        self.resident_bytes(space) + cache + space.table.memory_bytes() / SYNC_SHARE
     }
 
     /// Bytes of the memory that are not for the cache.

@@ -109,7 +109,6 @@ impl RecordBag {
             return placed.map(|()| start);
         }
         self.len.store(start + records.len() as u64, Ordering::Release);
-        self.pages.owner_holds(self.space().memory_bytes());
         Ok(start)
     }
 
@@ -158,7 +157,7 @@ impl RecordBag {
     ) -> Result<()> {
         let mut remaining = indexes;
         while !remaining.is_empty() {
-            let (page, count) = self.space().promise(class, remaining.len(), &self.classes);
+            let (page, count) = self.promise(class, remaining.len())?;
             let (now, later) = remaining.split_at(count.min(remaining.len()));
             let filled = self.pages.update(writing, PageId::new(DATA, page), |page_bytes| {
                 let bytes = page_bytes.bytes_mut();

@@ -22,14 +22,9 @@ impl RecordBag {
         Ok(self.pages.compact(|writing| self.describe(writing))?)
     }
 
-    /// Compacts by one step if the bag is sparse; every change calls it. Also reports the memory of
-    /// the page states to the page cache.
+    /// Compacts by one step if the bag is sparse; every change calls it.
     pub(super) fn tidy(&self) -> Result<()> {
-        let (is_sparse, bytes) = {
-            let space = self.space();
-            (space.is_sparse(), space.memory_bytes())
-        };
-        self.pages.owner_holds(bytes);
+        let is_sparse = self.space().is_sparse();
         if is_sparse {
             self.compact_step(STEP_PAGES)?;
         }

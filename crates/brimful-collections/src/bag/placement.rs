@@ -124,7 +124,7 @@ impl RecordBag {
                 self.write_span(writing, first, 0, record)
             });
         };
-        let (page, _) = self.space().promise(class, 1, &self.classes);
+        let (page, _) = self.promise(class, 1)?;
         let slot = self.pages.update(writing, PageId::new(DATA, page), |page| {
             let bytes = page.bytes_mut();
             if !layout::is_formatted(bytes, class) {
@@ -144,6 +144,13 @@ impl RecordBag {
         }
     }
 
+    /// Reserves up to `want` slots of a class on one page; returns the page and the number of
+    /// slots.
+    pub(super) fn promise(&self, class: u8, want: usize) -> Result<(u64, usize)> {
+        let mut space = self.space();
+        Ok(space.promise(class, want, &self.classes, |bytes| self.pages.owner_takes(bytes))?)
+    }
+
     /// Makes a span of `len` bytes with space for `capacity`; `fill` receives the number of its
     /// first page and writes the bytes.
     fn put_span(
@@ -155,7 +162,7 @@ impl RecordBag {
         fill: impl FnOnce(u64) -> Result<()>,
     ) -> Result<RecordPosition> {
         let pages = (SPAN_HEADER as u64 + capacity).div_ceil(self.pages.page_bytes() as u64);
-        let first = self.space().allocate_span(pages);
+        let first = self.space().allocate_span(pages, |bytes| self.pages.owner_takes(bytes))?;
         let head = SpanHead { pages, id, len };
         let written = fill(first).and_then(|()| {
             Ok(self

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use brimful_store::Result as StoreResult;
+
 use super::layout::{Classes, SPAN};
 use crate::fields::u32_at;
 
@@ -48,6 +50,8 @@ impl Info {
     }
 }
 
+/// Bytes of memory for a page in the lists of pages with free slots, which grow by doubling.
+const LISTED_BYTES: usize = 16;
 /// Bytes of the state of a page on disk.
 pub(super) const INFO_BYTES: usize = 4;
 
@@ -135,10 +139,17 @@ impl Space {
         self.infos.iter().map(|info| u64::from(info.live)).sum()
     }
 
-    /// Bytes of memory used.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        (self.infos.capacity() * size_of::<Info>()
-            + self.open.iter().map(|o| o.capacity() * 8).sum::<usize>()) as u64
+    /// Takes memory for the states of `pages` pages, if `may_hold` allows all bytes of the space.
+    pub(super) fn reserve(
+        &mut self,
+        pages: usize,
+        may_hold: impl FnOnce(u64) -> StoreResult<()>,
+    ) -> StoreResult<()> {
+        if pages > self.infos.capacity() {
+            may_hold((pages * (size_of::<Info>() + LISTED_BYTES)) as u64)?;
+            self.infos.reserve_exact(pages - self.infos.len());
+        }
+        Ok(())
     }
 
     /// True if more than a third of the bytes of all slots, beyond 4 MiB, is free.
@@ -147,14 +158,20 @@ impl Space {
     }
 
     /// Reserves up to `want` slots of a class on one page; returns the page and the number of
-    /// slots.
-    pub(super) fn promise(&mut self, class: u8, want: usize, classes: &Classes) -> (u64, usize) {
+    /// slots. `may_hold` is as in [`Space::reserve`].
+    pub(super) fn promise(
+        &mut self,
+        class: u8,
+        want: usize,
+        classes: &Classes,
+        may_hold: impl Fn(u64) -> StoreResult<()>,
+    ) -> StoreResult<(u64, usize)> {
         let slots = classes.slots(class);
         let bytes = classes.slot_bytes(class) as u64;
         let page = loop {
             let listed = self.open.get(usize::from(class)).and_then(|open| open.last().copied());
             let Some(page) = listed else {
-                let page = self.allocate(1);
+                let page = self.allocate(1, may_hold)?;
                 self.slot_bytes += u64::from(slots) * bytes;
                 self.set(page, Info { kind: Kind::Class(class), listed: true, ..Info::default() });
                 if let Some(open) = self.open.get_mut(usize::from(class)) {
@@ -172,7 +189,7 @@ impl Space {
         let count = want.min(usize::from(slots - info.live)).max(1);
         self.taken_bytes += count as u64 * bytes;
         self.set(page, Info { live: info.live + count as u16, ..info });
-        (page, count)
+        Ok((page, count))
     }
 
     /// Removes the last entry of a class's list, whose page has no slot to reserve.
@@ -214,11 +231,15 @@ impl Space {
     }
 
     /// Allocates consecutive pages for a span.
-    pub(super) fn allocate_span(&mut self, count: u64) -> u64 {
-        let first = self.allocate(count);
+    pub(super) fn allocate_span(
+        &mut self,
+        count: u64,
+        may_hold: impl Fn(u64) -> StoreResult<()>,
+    ) -> StoreResult<u64> {
+        let first = self.allocate(count, may_hold)?;
         (first..first + count)
             .for_each(|page| self.set(page, Info { kind: Kind::Span, ..Info::default() }));
-        first
+        Ok(first)
     }
 
     /// Frees the pages of a span.
@@ -278,7 +299,11 @@ impl Space {
         }
     }
 
-    fn allocate(&mut self, count: u64) -> u64 {
+    fn allocate(
+        &mut self,
+        count: u64,
+        may_hold: impl Fn(u64) -> StoreResult<()>,
+    ) -> StoreResult<u64> {
         let run =
             self.free.iter().find(|(_, len)| **len >= count).map(|(start, len)| (*start, *len));
         if let Some((start, len)) = run {
@@ -286,7 +311,7 @@ impl Space {
             if len > count {
                 self.free.insert(start + count, len - count);
             }
-            return start;
+            return Ok(start);
         }
         // The new pages begin with the free run at the end, if there is one.
         let end = self.infos.len() as u64;
@@ -296,10 +321,16 @@ impl Space {
             .filter(|(start, len)| **start + **len == end)
             .map(|(start, _)| *start);
         let start = last.unwrap_or(end);
+        let pages = (start + count) as usize;
+        if pages > self.infos.capacity() {
+            // Grows by an eighth, so that the cost for a page is constant, or by what is needed.
+            let spare = self.infos.capacity() / 8;
+            self.reserve(pages + spare, &may_hold).or_else(|_| self.reserve(pages, &may_hold))?;
+        }
         self.free.remove(&start);
-        self.infos.resize((start + count) as usize, Info::default());
+        self.infos.resize(pages, Info::default());
         self.changed.resize(self.infos.len().div_ceil(self.per_page), true);
-        start
+        Ok(start)
     }
 
     fn get(&self, page: u64) -> Info {
@@ -331,22 +362,30 @@ fn give(free: &mut BTreeMap<u64, u64>, mut start: u64, mut len: u64) {
 mod tests {
     use super::*;
 
+    fn any(_: u64) -> StoreResult<()> {
+        Ok(())
+    }
+
     #[test]
     fn pages_are_promised_filled_freed_and_reused() {
         let classes = Classes::new(4096);
         let mut space = Space::new(4096, &classes);
         let class = classes.of(500).unwrap();
         let slots = usize::from(classes.slots(class));
-        assert_eq!(space.promise(class, 3, &classes), (0, 3));
-        assert_eq!(space.promise(class, 100, &classes), (0, slots - 3));
-        assert_eq!(space.promise(class, 1, &classes), (1, 1));
+        assert_eq!(space.promise(class, 3, &classes, any).unwrap(), (0, 3));
+        assert_eq!(space.promise(class, 100, &classes, any).unwrap(), (0, slots - 3));
+        assert_eq!(space.promise(class, 1, &classes, any).unwrap(), (1, 1));
         assert!(space.release(1, &classes));
         assert!(!space.release(0, &classes));
-        assert_eq!(space.promise(class, 9, &classes), (0, 1));
-        assert_eq!(space.allocate_span(3), 1);
+        assert_eq!(space.promise(class, 9, &classes, any).unwrap(), (0, 1));
+        assert_eq!(space.allocate_span(3, any).unwrap(), 1);
         space.release_span(1, 3);
         assert_eq!(
-            (space.allocate_span(2), space.allocate_span(1), space.allocate_span(1)),
+            (
+                space.allocate_span(2, any).unwrap(),
+                space.allocate_span(1, any).unwrap(),
+                space.allocate_span(1, any).unwrap()
+            ),
             (1, 3, 4)
         );
     }
@@ -357,9 +396,9 @@ mod tests {
         let mut space = Space::new(4096, &classes);
         let class = classes.of(100).unwrap();
         for _ in 0..5000 {
-            space.promise(class, 1, &classes);
+            space.promise(class, 1, &classes, any).unwrap();
         }
-        space.allocate_span(4);
+        space.allocate_span(4, any).unwrap();
         let mut again = Space::new(4096, &classes);
         for (_, bytes) in space.take_changed() {
             again.decode(&bytes, space.pages(), &classes);
@@ -369,7 +408,10 @@ mod tests {
             |space: &Space| space.infos.iter().map(|i| (i.kind, i.live)).collect::<Vec<_>>();
         assert_eq!(plain(&again), plain(&space));
         assert_eq!((again.slot_bytes, again.taken_bytes), (space.slot_bytes, space.taken_bytes));
-        assert_eq!(again.promise(class, 1, &classes), space.promise(class, 1, &classes));
+        assert_eq!(
+            again.promise(class, 1, &classes, any).unwrap(),
+            space.promise(class, 1, &classes, any).unwrap()
+        );
     }
 
     #[test]
@@ -379,7 +421,7 @@ mod tests {
         let class = classes.of(400).unwrap();
         let slots = usize::from(classes.slots(class));
         for _ in 0..10 {
-            assert_eq!(space.promise(class, slots, &classes).1, slots);
+            assert_eq!(space.promise(class, slots, &classes, any).unwrap().1, slots);
         }
         for page in [2, 5, 7] {
             (0..slots - 1).for_each(|_| assert!(!space.release(page, &classes)));
@@ -387,10 +429,10 @@ mod tests {
         (0..2).for_each(|_| assert!(!space.release(1, &classes)));
         let sparse = space.sparse_pages(10, &classes);
         assert_eq!(sparse, [2, 5, 7]);
-        assert_eq!(space.promise(class, 1, &classes).0, 1);
+        assert_eq!(space.promise(class, 1, &classes, any).unwrap().0, 1);
         // On a page that is being emptied, freed slots are not reserved again.
         assert!(space.release(2, &classes));
         space.settle(5);
-        assert_eq!(space.promise(class, 1, &classes).0, 5);
+        assert_eq!(space.promise(class, 1, &classes, any).unwrap().0, 5);
     }
 }

@@ -445,3 +445,27 @@ fn a_failed_read_or_write_is_an_error_and_the_bag_goes_on() {
         }
     }
 }
+
+#[test]
+fn a_bag_that_fills_its_budget_is_synced_and_opened_again() {
+    let folder = FaultFolder::new();
+    let bag = RecordBag::open_in(&folder, b"bytes", options(MEMORY)).unwrap();
+    // Each record takes a page.
+    let record = |id: u64| vec![id as u8; 3000];
+    let mut ids = 0..1 << 20;
+    let full = ids.find(|id| bag.append(&record(*id)).is_err()).unwrap();
+    assert!(full > 2000, "{full}");
+    // Changes of records that there are need no more memory.
+    (0..full).step_by(3).for_each(|id| bag.store(id, &vec![1; 2900]).unwrap());
+    (1..full).step_by(3).for_each(|id| bag.remove(id).unwrap());
+    bag.sync().unwrap();
+    let expected = all(&bag);
+    drop(bag);
+    let bag = RecordBag::open_in(&folder.crash(), b"bytes", options(MEMORY)).unwrap();
+    assert_eq!(all(&bag), expected);
+    // Freed pages take records.
+    let again = bag.append(&record(full)).unwrap();
+    bag.store(0, &record(0)).unwrap();
+    bag.compact().unwrap();
+    assert_eq!(bag.get(again).unwrap(), record(full));
+}

@@ -450,3 +450,21 @@ fn a_value_that_cannot_be_spilled_loses_no_other() {
         assert_eq!(map.get(&key).unwrap(), Some(&word(key)));
     });
 }
+
+#[test]
+fn a_map_that_fills_its_budget_keeps_what_it_has_taken() {
+    let folder = FaultFolder::new();
+    let map = DiskMap::open_in(&folder, options(400 << 10)).unwrap();
+    let pairs = |round: u64| -> Vec<(Vec<u8>, Vec<u8>)> {
+        (0..100).map(|n| ((round * 100 + n).to_le_bytes().to_vec(), vec![n as u8; 1000])).collect()
+    };
+    let full = (0..1 << 14).find(|round| map.insert_many(&pairs(*round)).is_err()).unwrap();
+    assert!(full > 20, "{full}");
+    map.sync().unwrap();
+    for map in [map, DiskMap::open_in(&folder.crash(), options(400 << 10)).unwrap()] {
+        for (key, value) in (0..full).flat_map(pairs) {
+            assert_eq!(map.get(&key).unwrap(), Some(value));
+        }
+        map.verify().unwrap();
+    }
+}

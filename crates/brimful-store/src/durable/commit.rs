@@ -8,7 +8,7 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use super::root::{MAX_META_BYTES, ROOT_OFFSETS, Root};
-use super::slots::Slots;
+use super::slots::{SlotSet, Slots};
 use super::table::{Entry, Table};
 use super::{PageFile, PageId, Placement, Writing, first_byte};
 use crate::error::{Error, Result};
@@ -42,7 +42,7 @@ impl Committed {
 struct Collected {
     root: Vec<u8>,
     directory: Vec<u64>,
-    retired: Vec<u64>,
+    retired: SlotSet,
 }
 
 impl PageFile {
@@ -160,10 +160,10 @@ impl PageFile {
         let mut space = self.space();
         if durable.is_err() {
             // The old root may still be the durable one: the slots that it names stay.
-            collected.retired.iter().for_each(|slot| space.slots.retire(*slot));
+            collected.retired.iter().for_each(|slot| space.slots.retire(slot));
             return durable;
         }
-        collected.retired.iter().for_each(|slot| space.slots.free(*slot));
+        collected.retired.iter().for_each(|slot| space.slots.free(slot));
         drop(space);
         committed.generation += 1;
         committed.directory = collected.directory;
@@ -249,8 +249,10 @@ impl PageFile {
                 };
                 space.table.settle();
                 let mut retired = space.slots.take_retired();
-                retired.extend(moved.iter().filter_map(|(_, _, old)| *old));
-                retired.extend(&committed.directory);
+                let moved = moved.iter().filter_map(|(_, _, old)| *old);
+                moved.chain(committed.directory.iter().copied()).for_each(|slot| {
+                    retired.insert(slot);
+                });
                 Ok(Collected { root: root.encode(), directory, retired })
             }
             Err(error) => {

@@ -3,41 +3,66 @@
 //! A slot holds one page. Invariant: a slot that the durable root names is never allocated: it is
 //! *retired* when its page moves, and free only after the next root is durable.
 
+/// A set of slots.
+#[derive(Debug, Default)]
+pub(super) struct SlotSet {
+    bits: Vec<u64>,
+}
+
+impl SlotSet {
+    /// Adds a slot; false if the set has it.
+    pub(super) fn insert(&mut self, slot: u64) -> bool {
+        let (word, bit) = word_and_bit(slot);
+        if self.bits.len() <= word {
+            self.bits.resize(word + 1, 0);
+        }
+        let Some(bits) = self.bits.get_mut(word) else {
+            return false;
+        };
+        let is_new = *bits & bit == 0;
+        *bits |= bit;
+        is_new
+    }
+
+    /// The slots in ascending order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.bits.iter().zip((0..).step_by(64)).flat_map(|(bits, first)| {
+            (0..64).filter(move |at| bits & (1 << at) != 0).map(move |at| first + at)
+        })
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.bits.capacity() as u64 * 8
+    }
+}
+
 /// The map of slots; unused slots below the end of the file are free.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    /// One bit per slot: in use, or retired.
-    taken_bits: Vec<u64>,
+    /// Slots in use, or retired.
+    taken: SlotSet,
     taken_count: u64,
     /// All slots below this one are taken.
     cursor: u64,
     /// Slots whose pages moved since the last sync began.
-    retired: Vec<u64>,
+    retired: SlotSet,
 }
 
 impl Slots {
     /// Marks a slot as in use while a file is opened; false if it was already in use.
     pub(super) fn claim(&mut self, slot: u64) -> bool {
-        let (word, bit) = word_and_bit(slot);
-        if self.taken_bits.len() <= word {
-            self.taken_bits.resize(word + 1, 0);
-        }
-        let Some(bits) = self.taken_bits.get_mut(word) else {
-            return false;
-        };
-        let fresh = *bits & bit == 0;
-        *bits |= bit;
-        self.taken_count += u64::from(fresh);
-        fresh
+        let is_new = self.taken.insert(slot);
+        self.taken_count += u64::from(is_new);
+        is_new
     }
 
     /// Allocates the first free slot, extending the file if there is none.
     pub(super) fn allocate(&mut self) -> u64 {
         let mut word = (self.cursor / 64) as usize;
-        while self.taken_bits.get(word) == Some(&u64::MAX) {
+        while self.taken.bits.get(word) == Some(&u64::MAX) {
             word += 1;
         }
-        let bit = self.taken_bits.get(word).map_or(0, |bits| bits.trailing_ones());
+        let bit = self.taken.bits.get(word).map_or(0, |bits| bits.trailing_ones());
         let slot = word as u64 * 64 + u64::from(bit);
         self.cursor = slot;
         self.claim(slot);
@@ -64,7 +89,7 @@ impl Slots {
     /// Frees a slot that the durable root does not name.
     pub(super) fn free(&mut self, slot: u64) {
         let (word, bit) = word_and_bit(slot);
-        if let Some(bits) = self.taken_bits.get_mut(word).filter(|bits| **bits & bit != 0) {
+        if let Some(bits) = self.taken.bits.get_mut(word).filter(|bits| **bits & bit != 0) {
             *bits &= !bit;
             self.taken_count -= 1;
             self.cursor = self.cursor.min(slot);
@@ -73,20 +98,20 @@ impl Slots {
 
     /// Retires a slot that the durable root may name, until the next root is durable.
     pub(super) fn retire(&mut self, slot: u64) {
-        self.retired.push(slot);
+        self.retired.insert(slot);
     }
 
     /// The slots retired so far; the caller frees them once a root without them is durable.
-    pub(super) fn take_retired(&mut self) -> Vec<u64> {
+    pub(super) fn take_retired(&mut self) -> SlotSet {
         std::mem::take(&mut self.retired)
     }
 
     /// The end of the last slot taken.
     pub(super) fn end(&self) -> u64 {
-        let last = self.taken_bits.iter().rposition(|&bits| bits != 0);
+        let last = self.taken.bits.iter().rposition(|&bits| bits != 0);
         last.map_or(0, |word| {
             word as u64 * 64 + 64
-                - u64::from(self.taken_bits.get(word).map_or(0, |b| b.leading_zeros()))
+                - u64::from(self.taken.bits.get(word).map_or(0, |b| b.leading_zeros()))
         })
     }
 
@@ -97,12 +122,12 @@ impl Slots {
 
     /// Bytes of memory used.
     pub(super) fn memory_bytes(&self) -> u64 {
-        (self.taken_bits.capacity() + self.retired.capacity()) as u64 * 8
+        self.taken.memory_bytes() + self.retired.memory_bytes()
     }
 
     fn is_taken(&self, slot: u64) -> bool {
         let (word, bit) = word_and_bit(slot);
-        self.taken_bits.get(word).is_some_and(|bits| bits & bit != 0)
+        self.taken.bits.get(word).is_some_and(|bits| bits & bit != 0)
     }
 }
 
@@ -147,7 +172,7 @@ mod tests {
         let slot = slots.allocate();
         slots.retire(slot);
         assert_eq!(slots.allocate(), 1);
-        for slot in slots.take_retired() {
+        for slot in slots.take_retired().iter() {
             slots.free(slot);
         }
         assert_eq!(slots.allocate(), 0);
