@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +240,21 @@ def test_serializers_of_ones_own() -> None:
             assert {(source, v) for v, sources in found.items() for source in sources} == wanted
         with pytest.raises(bf.UsageError, match="there is no serializer 'xml'"):
             bf.run(graph, Neighbors(), serializer="xml")
+
+
+def test_a_serializer_with_the_name_of_a_built_in_one_is_used() -> None:
+    class json:
+        @staticmethod
+        def dumps(state: Any) -> bytes:
+            return b"own" + pickle.dumps(state)
+
+        @staticmethod
+        def loads(written: bytes) -> Any:
+            assert written.startswith(b"own")
+            read.append(written)
+            return pickle.loads(written[3:])
+
+    read: list[bytes] = []
+    with made() as graph:
+        assert bf.run(graph, Constant([1]), store="bytes", serializer=json)[3] == [1]
+    assert read

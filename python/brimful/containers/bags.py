@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -472,8 +473,11 @@ def serializer_of(
         )
     if not (hasattr(serializer, "dumps") and hasattr(serializer, "loads")):
         raise UsageError(f"a serializer must have dumps and loads, and {serializer!r} does not")
-    name = getattr(serializer, "__name__", type(serializer).__qualname__)
-    return str(name), serializer.dumps, serializer.loads
+    name = str(getattr(serializer, "__name__", type(serializer).__qualname__))
+    # The module `pickle` writes what "pickle" does; others only share the name of a built-in one.
+    if name in _NAMED and serializer is not sys.modules.get("pickle"):
+        name = f"object {name}"
+    return name, serializer.dumps, serializer.loads
 
 
 def _refusing(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
