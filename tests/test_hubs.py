@@ -143,6 +143,6 @@ def test_the_budget_that_a_store_names_works(
         )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_report_that_draws_a_hub_fits_the_budget_that_is_named(hub: Path, tmp_path: Path) -> None:
     at_named_budgets(hub, 100, "degrees", hub, "--report", tmp_path / "report.html")

@@ -237,10 +237,10 @@ def test_real_graphs_have_the_counts_of_their_sources(
     assert checked["arcs"] == edges
 
 
-def test_export_and_import_again_is_the_same_graph(slashdot: Path, tmp_path: Path) -> None:
-    original = edges_of(slashdot)
+def test_export_and_import_again_is_the_same_graph(votes: Path, tmp_path: Path) -> None:
+    original = edges_of(votes)
     for name in ("e.txt", "e.csv", "e.parquet", "e.u32"):
-        succeed("export", slashdot, tmp_path / name, "--quiet")
+        succeed("export", votes, tmp_path / name, "--quiet")
         again = tmp_path / f"{name}.brimful"
         succeed("import", tmp_path / name, again, "--quiet")
         assert edges_of(again) == original

@@ -351,7 +351,7 @@ def read_whole(path: Path) -> None:
         assert pq.read_table(path).num_rows == 1 << 16
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", with_nightly([signal.SIGTERM], [signal.SIGINT]))
 def test_a_signal_at_any_time_ends_in_one_sentence(tmp_path: Path, number: signal.Signals) -> None:
     choose = random.Random(number)
     graph = tmp_path / "g.brimful"
