@@ -367,3 +367,12 @@ def test_many_floats_and_integers_beside_strings_are_looked_up() -> None:
         for wrong in ([None], [True], [b"a"]):
             with pytest.raises(UsageError, match="cannot be the id of a vertex"):
                 graph.neighbors_many(wrong)
+
+
+def test_walks_of_networkx_start_at_a_tuple() -> None:
+    source = nx.Graph([((1,), 2), (1, 3)])
+    with bf.Graph.from_networkx(source) as graph:
+        walks = nx.number_of_walks(graph, 1)
+        assert {node: dict(counts) for node, counts in walks.items()} == nx.number_of_walks(
+            source, 1
+        )

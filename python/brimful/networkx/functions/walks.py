@@ -22,7 +22,7 @@ def number_of_walks(G: Any, walk_length: int) -> dict[Any, Mapping[Any, int]]:
         raise nx.NetworkXError("Graph has no nodes or edges")
     return {
         node: graph.values(
-            algorithms.count_paths(graph.graph, graph.vertex(node), length=walk_length)
+            algorithms.count_paths(graph.graph, [graph.vertex(node)], length=walk_length)
         )
         for node in graph
     }
