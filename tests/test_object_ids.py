@@ -376,3 +376,13 @@ def test_walks_of_networkx_start_at_a_tuple() -> None:
         assert {node: dict(counts) for node, counts in walks.items()} == nx.number_of_walks(
             source, 1
         )
+
+
+def test_predictions_of_networkx_take_pairs_of_objects() -> None:
+    source = nx.Graph([((1,), 2), (2, "a"), ("a", 0.5), (0.5, 3), ((1,), 3)])
+    pairs = [((1,), "a"), (2, 3), (3, 3)]
+    with bf.Graph.from_networkx(source) as graph:
+        for score in (nx.jaccard_coefficient, nx.adamic_adar_index, nx.resource_allocation_index):
+            found, expected = list(score(graph, pairs)), list(score(source, pairs))
+            assert [row[:2] for row in found] == pairs
+            assert [row[2] for row in found] == pytest.approx([row[2] for row in expected])

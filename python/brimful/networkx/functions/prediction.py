@@ -9,6 +9,7 @@ from typing import Any
 import networkx as nx
 
 from brimful import similarities
+from brimful.ids import own_id
 from brimful.networkx.function import Function, borrowed, function, require_node
 from brimful.networkx.operand import operand
 from brimful.similarities import Measure
@@ -37,9 +38,11 @@ def _scores(measure: Measure, original: Any) -> Function:
         if not pairs:
             return iter(())
         kind = vertex_rows(graph.graph.native, []).schema.field(0).type
+        texts = pa.types.is_string(kind)
+        ids = [[own_id(graph.vertex(node), texts=texts) for node in pair] for pair in pairs]
         table = pa.table(
             {
-                name: pa.array([graph.vertex(pair[end]) for pair in pairs], kind)
+                name: pa.array([pair[end] for pair in ids], kind)
                 for end, name in enumerate(("source", "target"))
             }
         )
