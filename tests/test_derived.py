@@ -485,3 +485,18 @@ def test_a_join_that_outgrows_its_memory_names_a_larger_budget() -> None:
                 assert error.needed_bytes > budget
                 budget = error.needed_bytes
     pytest.fail(f"a budget of {budget} bytes is too small")
+
+
+def test_parts_keep_the_types_of_columns_of_edges() -> None:
+    columns = {
+        "at": pa.array([0, 1], pa.timestamp("ms", "Europe/Rome")),
+        "time": pa.array([1, 2], pa.time32("s")),
+        "pair": pa.array([[1, 2], [3, 4]], pa.list_(pa.int8(), 2)),
+    }
+    table = pa.table({"source": [1, 2], "target": [2, 3], **columns})
+    with bf.Graph.from_arrow(table, edge_columns=list(columns)) as graph:
+        for part in (graph.filter(vertices="vertex > 0"), graph.subgraph([1, 2]), graph.ego(1)):
+            with part:
+                assert part.edge_columns == graph.edge_columns
+                rows = part.edge_rows(list(columns)).read_all().select(list(columns))
+                assert rows.to_pylist() == table.select(list(columns)).to_pylist()[: part.edges]

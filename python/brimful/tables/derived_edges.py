@@ -16,7 +16,7 @@ from brimful.resources import Resources
 from brimful.tables.columns import EDGES, place_hint
 from brimful.tables.connection import DuckDbConnection, connected, join_errors, rows_of
 from brimful.tables.derived_vertices import Vertices, are_ids_of, id_batches
-from brimful.tables.edge_columns import edge_rows, write_sorted
+from brimful.tables.edge_columns import edge_columns, edge_rows, write_sorted
 from brimful.tables.expressions import Condition
 from brimful.tables.joining import plain_type
 from brimful.tables.text_rows import sql_name
@@ -71,7 +71,9 @@ def write_staged(
         connection.register("edges", _recorded(edges, failures))
         with _source_errors(graph.path, failures):
             query = f"SELECT * FROM (SELECT {chosen} FROM edges){without}"
-            write_sorted(connection, query, graph, columns, edges.schema, graph.path, path)
+            # A join before has replaced the types of `edges` by those of DuckDB.
+            types = edge_columns(graph)
+            write_sorted(connection, query, graph, columns, types, graph.path, path)
 
 
 @contextlib.contextmanager
