@@ -500,3 +500,23 @@ def test_parts_keep_the_types_of_columns_of_edges() -> None:
                 assert part.edge_columns == graph.edge_columns
                 rows = part.edge_rows(list(columns)).read_all().select(list(columns))
                 assert rows.to_pylist() == table.select(list(columns)).to_pylist()[: part.edges]
+
+
+@pytest.mark.parametrize("ids", [[5, 2, 1], ["é", "b", "B"]])
+def test_the_source_of_an_undirected_edge_is_its_smaller_end(ids: list[Any]) -> None:
+    high, middle, low = ids
+    table = {"source": [high, low, middle], "target": [middle, high, low], "year": [1, 2, 3]}
+    edges = [(low, middle), (low, high), (middle, high)]
+
+    def ends(graph: bf.Graph) -> list[tuple[Any, Any]]:
+        found = graph.edge_rows().read_all()
+        return sorted(zip(*(found[end].to_pylist() for end in ("source", "target")), strict=True))
+
+    kept = bf.Graph.from_arrow(pa.table(table), edge_columns=["year"], undirected=True)
+    plain = bf.Graph.from_arrow(pa.table(table), ignore_extra=True, undirected=True)
+    directed = bf.Graph.from_arrow(pa.table(table), edge_columns=["year"])
+    with kept, plain, directed, directed.undirected() as derived:
+        for graph in (kept, plain, derived, kept.reverse()):
+            assert ends(graph) == sorted(edges)
+            with graph.filter(edges=f"source == {low!r}") as part:
+                assert ends(part) == sorted(edges[:2])

@@ -369,13 +369,12 @@ def test_loops_that_are_dropped_take_their_columns_with_them() -> None:
 def test_graphs_from_graphs_keep_columns_of_edges(undirected: bool) -> None:
     with bf.Graph.from_arrow(TRADES, edge_columns="year,kind", undirected=undirected) as graph:
         with graph.filter(edges="year >= 2021 and kind == 'a'") as part:
-            assert part.edge_rows().read_all()["year"].to_pylist() == [2021, 2022]
+            assert sorted(part.edge_rows().read_all()["year"].to_pylist()) == [2021, 2022]
             assert part.edges == 2 and part.directed != undirected
             with part.reverse() as turned:
-                assert turned.edge_rows().read_all().to_pylist() == [
-                    {"source": 2, "target": 7, "weight": 0.5, "year": 2022, "kind": "a"},
-                    {"source": 7, "target": 2, "weight": 2.5, "year": 2021, "kind": "a"},
-                ]
+                found = [tuple(row.values()) for row in turned.edge_rows().read_all().to_pylist()]
+                ends = (2, 7) if undirected else (7, 2)
+                assert found == [(2, 7, 0.5, 2022, "a"), (*ends, 2.5, 2021, "a")]
                 turned.verify()
         with graph.filter(vertices="vertex != 7") as part:
             assert part.edge_rows().read_all()["kind"].to_pylist() == ["c", None]

@@ -61,8 +61,8 @@ class KeptColumns:
     def edge_rows(self, columns: str | Sequence[str] | None = None) -> pyarrow.RecordBatchReader:
         """Return the edges with their columns, streamed in batches of 65,536 rows.
 
-        Where the graph has columns of edges, edges are sorted by source and target, and an
-        undirected one is as it was written; else they are those of `to_arrow`.
+        Where the graph has columns of edges, edges are sorted by source and target; else they are
+        those of `to_arrow`. The source of an undirected edge is its smaller end.
 
         Args:
             columns: Names of columns, a sequence or "amount,year"; None: all.

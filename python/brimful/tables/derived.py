@@ -107,6 +107,7 @@ def derive(
     resources.shrink_arrow_pools()
     ends = ["target", "source"] if wanted.reverse else ["source", "target"]
     labels = id_batches(vertices, edges.schema.field(0).type)
+    undirected = wanted.undirected or not graph.directed
     with contextlib.ExitStack() as stack:
         place = stack.enter_context(whole_graph(out))
         if wanted.contract is not None:
@@ -116,11 +117,10 @@ def derive(
             edges = stack.enter_context(between(edges, vertices, graph, memory, resources))
         staged = os.path.join(os.path.dirname(place), "edges.parquet")
         if columns:
-            loops = options["self_loops"] == "keep"
-            write_staged(edges, ends, columns, graph, staged, memory, resources, loops=loops)
+            policies = {"loops": options["self_loops"] == "keep", "directed": not undirected}
+            write_staged(edges, ends, columns, graph, staged, memory, resources, **policies)
             edges, ends = staged_edges(staged, graph), ["source", "target"]
         table = _edge_table(graph.path, edges, labels, ends, reserve)
-        undirected = wanted.undirected or not graph.directed
         chosen: Any = {**options, "undirected": undirected}
         with table:
             figures = import_table(table, place, chosen, given)

@@ -60,8 +60,12 @@ def write_staged(
     resources: Resources,
     *,
     loops: bool,
+    directed: bool,
 ) -> None:
-    """Write edges with their columns, sorted, to the file that will be the table of the graph."""
+    """Write edges with their columns, sorted, to the file that will be the table of the graph.
+
+    `directed`: the edges of the derived graph have a direction.
+    """
     failures = list[BrimfulError]()
     own = [f"{end} AS {name}" for end, name in zip(ends, ("source", "target"), strict=True)]
     own += ["weight"] if graph.weighted else []
@@ -73,7 +77,9 @@ def write_staged(
             query = f"SELECT * FROM (SELECT {chosen} FROM edges){without}"
             # A join before has replaced the types of `edges` by those of DuckDB.
             types = edge_columns(graph)
-            write_sorted(connection, query, graph, columns, types, graph.path, path)
+            write_sorted(
+                connection, query, graph, columns, types, graph.path, path, directed=directed
+            )
 
 
 @contextlib.contextmanager

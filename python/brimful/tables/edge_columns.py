@@ -204,7 +204,9 @@ def add_edge_columns(
             f"WHERE source IS NOT NULL AND target IS NOT NULL{more}"
         )
         try:
-            rows = write_sorted(connection, query, graph, names, types, name, new.path)
+            rows = write_sorted(
+                connection, query, graph, names, types, name, new.path, directed=graph.directed
+            )
         except InputError:
             if isinstance(inputs, list) and types is not None:
                 _refuse_other_type(inputs, options.get("format"), types)
@@ -229,12 +231,11 @@ def _check_edges(connection: DuckDbConnection, graph: _native.Graph, name: str, 
 
     edges = pa.RecordBatchReader.from_stream(edge_stream(graph))
     weight = ", weight" if "weight" in edges.schema.names else ""
-    ends = "source, target"
-    if not graph.directed:
-        ends = "least(source, target), greatest(source, target)"
     connection.register("edges", edges)
     sums = [
-        connection.execute(f"SELECT sum(hash({ends}{weight})::HUGEINT) FROM {rows}").fetchone()
+        connection.execute(
+            f"SELECT sum(hash(source, target{weight})::HUGEINT) FROM {rows}"
+        ).fetchone()
         for rows in ("edges", f"read_parquet({sql_path(path)}, hive_partitioning=false)")
     ]
     if sums[0] != sums[1]:
@@ -252,14 +253,20 @@ def write_sorted(
     types: pyarrow.Schema | None,
     name: str,
     path: str,
+    *,
+    directed: bool,
 ) -> int:
     """Write the rows of a query sorted by all columns; return their number.
 
-    `types` are those of the columns before, if they are known.
+    The source of an edge that is not `directed` is its smaller end, as in an edge stream. `types`
+    are those of the columns before, if they are known.
     """
     import pyarrow as pa
 
     ends = pa.RecordBatchReader.from_stream(edge_stream(graph)).schema
+    if not directed:
+        smaller_first = "least(source, target) AS source, greatest(source, target) AS target"
+        query = f"SELECT * REPLACE ({smaller_first}) FROM ({query})"
     ordered = f"{query} ORDER BY ALL"
     with join_errors(name), rows_of(connection, ordered, name, _BATCH_ROWS) as reader:
         values = pa.schema([reader.schema.field(column) for column in names])

@@ -123,7 +123,7 @@ class EdgeValues:
             return []
         found = list(self._rows(source, target))
         if not self._is_directed and source != target:
-            # The table has an undirected edge as it was written.
+            # Earlier versions wrote an undirected edge as the input had it.
             found += self._rows(target, source)
             found.sort(key=lambda row: row[0])
         return [value for own, value in found if weight is None or own == weight]
