@@ -162,6 +162,13 @@ def test_vertices_of_a_table_stay(path: Path) -> None:
         ("row > 0.5 and row != 1e60", [1, 2]),
         ("price > 1 and price != 3", [1]),
         ("price >= 1.0 and price < 99999999999", [0, 1]),
+        ("small + 100 > 150 and 2 * small * 3 <= 600", [0]),
+        ("300 - small * small < -15827", [2]),
+        ("small + -200 in (-100, 300)", [0]),
+        ("small * 100000 == small * 10 * 10000", [0, 1, 2]),
+        ("small + row > 101.5", [2]),
+        ("small * 72057594037927937 > 7205759403792793699", [0, 2]),
+        ("small + 1.5 == 101.5 or small + 0.5 == 127.5", [0, 2]),
     ],
 )
 def test_numbers_are_compared_exactly(condition: str, rows_left: list[int]) -> None:
@@ -175,10 +182,13 @@ def test_numbers_are_compared_exactly(condition: str, rows_left: list[int]) -> N
             "zero": [0.0, -0.0, 1.0],
             "stamp": [0, 1_700_000_000, 1_800_000_001],
             "row": [0, 1, 2],
+            "small": pa.array([100, -100, 127], pa.int8()),
         }
     )
     rows = Condition(condition, table.schema).rows(table.to_batches()[0])
     assert rows["row"].to_pylist() == rows_left
+    with pytest.raises(bf.InputError, match="fails: overflow"):
+        Condition("signed + small > 0", table.schema).rows(table.to_batches()[0])
 
 
 def test_texts_are_compared_with_times_and_decimal_numbers() -> None:

@@ -143,6 +143,8 @@ class _Reader:
                     # Arrow would drop the remainder of an integer division, and compute with the
                     # smallest type that holds a literal.
                     ends = ends[0].cast("float64"), ends[1].cast("float64")
+                elif self._is_whole(node):
+                    ends = ends[0].cast("int64"), ends[1].cast("int64")
                 return _OPERATIONS[type(op)](*ends)
             case ast.Compare(left, ops, comparators):
                 pairs = zip([left, *comparators], ops, comparators, strict=False)
@@ -256,10 +258,31 @@ class _Reader:
             ) from None
 
     def _type(self, node: ast.expr) -> Any:
-        """Return the type of a column; None for anything else."""
+        """Return the type of a column or of an operation on integers; None for anything else."""
+        import pyarrow as pa
+
         if isinstance(node, (ast.Name, ast.Call)):
             return self._schema.field(self._column(node)).type
-        return None
+        return pa.int64() if isinstance(node, ast.BinOp) and self._is_whole(node) else None
+
+    def _is_whole(self, node: ast.expr) -> bool:
+        """Return whether the values of a node are integers that a signed one of 64 bits holds.
+
+        Those of an operation may be beyond 64 bits, which is an error where it is computed.
+        """
+        import pyarrow as pa
+
+        match node:
+            case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult(), right):
+                return self._is_whole(left) and self._is_whole(right)
+            case ast.UnaryOp(ast.USub(), ast.Constant(int() as number)):
+                return -number >= -(1 << 63)
+            case ast.Constant(int() as number):
+                return not isinstance(number, bool) and number < 1 << 63
+            case ast.Name() | ast.Call():
+                kind = self._type(node)
+                return bool(pa.types.is_integer(kind)) and kind != pa.uint64()
+        return False
 
     def _column(self, node: ast.expr) -> str:
         match node:
