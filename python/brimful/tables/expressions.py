@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -117,6 +117,25 @@ def _is_float(node: ast.expr) -> bool:
     return isinstance(literal, ast.Constant) and isinstance(literal.value, float)
 
 
+def _may_have(kind: pyarrow.DataType | None, value: Any) -> bool:
+    """Return whether a column may have a value; False for a number beyond an exact type."""
+    import pyarrow as pa
+
+    if kind is None or not (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        return True
+    if isinstance(value, float) and pa.types.is_integer(kind):
+        if not value.is_integer():
+            return False
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return True
+    try:
+        pa.scalar(value, kind)
+    except (pa.ArrowInvalid, OverflowError):
+        return False
+    return True
+
+
 class _Reader:
     """Turns the nodes of a syntax tree into expressions."""
 
@@ -170,7 +189,8 @@ class _Reader:
             if not isinstance(right, (ast.Tuple, ast.List, ast.Set)):
                 raise self._unknown(right)
             kind = self._type(left)
-            listed = [self._listed(one, kind) for one in right.elts]
+            # A number that the column cannot have equals none of its values.
+            listed = [one for one in self._listed(right.elts, kind) if _may_have(kind, one)]
             of_floats = pa.types.is_floating(kind) if kind else float in map(type, listed)
             if of_floats and 0.0 in listed:
                 # Arrow looks for the bits of a number, and those of both zeros differ.
@@ -193,27 +213,19 @@ class _Reader:
         kinds = self._type(right), self._type(left)
         return COMPARISONS[type(op)](self.read(left, kinds[0]), self.read(right, kinds[1]))
 
-    def _listed(self, node: ast.expr, kind: Any) -> Any:
-        match node:
-            case ast.Constant(str() as value):
-                literal = self._text_of(value, kind)
-                return literal.as_py() if hasattr(literal, "as_py") else literal
-            case ast.Constant(bool() | int() | float() as number):
-                return self._listed_number(number, kind)
-            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
-                return self._listed_number(-number, kind)
-        raise self._unknown(node)
-
-    def _listed_number(self, number: float, kind: Any) -> float:
-        """Return a number of a list; Arrow would cut the fraction off for a column of integers."""
-        import pyarrow as pa
-
-        is_integer = kind is not None and pa.types.is_integer(kind)
-        if is_integer and isinstance(number, float) and not number.is_integer():
-            raise UsageError(
-                f"{number} in the condition {shortened(self._text)} is not of type {kind}"
-            )
-        return number
+    def _listed(self, nodes: list[ast.expr], kind: Any) -> Iterator[Any]:
+        """Yield the values of a list that is compared with a column of the type `kind`."""
+        for node in nodes:
+            match node:
+                case ast.Constant(str() as value):
+                    literal = self._text_of(value, kind)
+                    yield literal.as_py() if hasattr(literal, "as_py") else literal
+                case ast.Constant(bool() | int() | float() as number):
+                    yield number
+                case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
+                    yield -number
+                case _:
+                    raise self._unknown(node)
 
     def _number(self, number: float, kind: Any) -> Any:
         """Return a number that compares with a column of the type `kind` exactly.
