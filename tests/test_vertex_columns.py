@@ -245,6 +245,9 @@ def test_columns_are_added_later_beside_others(path: Path, caplog: Any) -> None:
 def test_columns_of_the_same_name_are_replaced_only_if_told(path: Path) -> None:
     ages = pa.table({"vertex": [5], "age": [50]})
     with bf.Graph.open(path) as graph:
+        for replace in (False, True):
+            with pytest.raises(bf.UsageError, match=r"column age .* from Age in capital letters"):
+                graph.add_vertex_columns(ages.rename_columns(["vertex", "Age"]), replace=replace)
         with pytest.raises(bf.UsageError, match="has a column age of vertices"):
             graph.add_vertex_columns(ages)
         graph.add_vertex_columns(ages, replace=True)

@@ -316,8 +316,8 @@ def add_vertex_columns(
         before = schema_of(latest)
         with join.reader(latest.vertex_stream(), resources, tally, keep_types=True) as reader:
             added = reader.schema.remove(0)
-            _refuse_names(join.name, added.names, [] if replace else before.names, latest.path)
             kept = [name for name in before.names if name not in added.names]
+            _refuse_names(join.name, added.names, kept if replace else before.names, latest.path)
             schema = pa.schema([*(before.field(name) for name in kept), *added])
 
             def batches() -> Iterator[pyarrow.RecordBatch]:
@@ -382,7 +382,7 @@ def footer_bytes(path: str) -> int:
 
 
 def _refuse_names(table: str, added: Sequence[str], taken: Sequence[str], path: str) -> None:
-    """Refuse to add no column, or one that the graph has."""
+    """Refuse to add no column, or one that the graph has; SQL ignores the case of names."""
     if not added:
         raise UsageError(f"{table} has no column besides that of the ids; there is nothing to add")
     for name in added:
@@ -391,3 +391,9 @@ def _refuse_names(table: str, added: Sequence[str], taken: Sequence[str], path: 
                 f"{path} has a column {name} of vertices; give --replace, or rename the "
                 "column of the table"
             )
+        for other in taken:
+            if other.lower() == name.lower():
+                raise UsageError(
+                    f"{path} has a column {other} of vertices, which differs from {name} in "
+                    "capital letters only; rename the column of the table"
+                )
