@@ -75,6 +75,26 @@ def test_read_knows_objects_of_other_packages() -> None:
         bf.read(object())
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"ids": "string"}, "ids="),
+        ({"header": False, "format": "csv"}, "format=, header="),
+        ({"source": 1, "on_error": "skip"}, "source=, on_error="),
+        ({"edge_columns": ["x"]}, "edge_columns="),
+    ],
+)
+def test_read_refuses_options_of_files_for_objects(options: Any, named: str) -> None:
+    for source in (nx.path_graph(3), sp.csr_array([[0, 1], [0, 0]])):
+        with pytest.raises(bf.UsageError, match=f"file nor a table; leave {named} out, or make a"):
+            bf.read(source, **options)
+
+
+def test_read_refuses_a_name_of_weights_for_a_matrix() -> None:
+    with pytest.raises(bf.UsageError, match="leave weight= out"):
+        bf.read(sp.csr_array([[0, 1], [0, 0]]), weight="w")
+
+
 def test_objects_get_the_indexes_that_are_asked_for() -> None:
     igraph = optional("igraph")
     arc = igraph.Graph([(0, 1)], directed=True)

@@ -342,3 +342,23 @@ def test_a_text_in_the_place_of_a_number_is_shown_in_quotes() -> None:
         for call, says in calls:
             with pytest.raises(bf.UsageError, match=says):
                 call()
+
+
+def test_read_refuses_options_of_an_import_for_a_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "g.brimful"
+    bf.read(write_edges(tmp_path / "e.txt", [(1, 2)]), path=path).close()
+    defaults: dict[str, Any] = {"self_loops": "keep", "index": ["in"], "ids": "auto"}
+    with bf.read(path, budget="200M", undirected=None, **defaults) as graph:
+        assert graph.edges == 1
+    for options, named in (
+        ({"undirected": True}, "undirected="),
+        ({"undirected": False, "duplicates": "sum"}, "undirected=, duplicates="),
+        ({"weights": "hash", "vertices": 9}, "vertices=, weights="),
+        ({"self_loops": "drop", "index": "in,reverse"}, "self_loops=, index="),
+    ):
+        for place in (path, f"file://{path}"):
+            with pytest.raises(bf.UsageError, match=f"leave {named} out, or derive a graph"):
+                bf.read(place, **options)

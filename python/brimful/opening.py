@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Unpack
+from collections.abc import Iterable, Mapping
+from typing import Any, Unpack
 
 from brimful.catalog import cluster_of
 from brimful.errors import InputError, UsageError
@@ -15,14 +16,28 @@ from brimful.io.remote import is_remote
 from brimful.io.remote_graph import is_remote_graph
 from brimful.io.source import open_graph, with_owner
 from brimful.options.described import described
-from brimful.options.imports import IMPORT, ImportOptions, ReadOptions, import_options
-from brimful.options.table import WorkOptions, checked, picked
+from brimful.options.imports import (
+    IMPORT,
+    FormatOptions,
+    ImportOptions,
+    ReadOptions,
+    TextOptions,
+    import_options,
+)
+from brimful.options.table import WorkOptions, checked, options_of, picked
 from brimful.reporting import shows_progress, warn
 from brimful.resources import Resources
 from brimful.tables import convert_in
 
 #: The graph of an algorithm: a `Graph`, or the path of a graph directory or an input file.
 GraphLike = Graph | str | os.PathLike[str]
+
+#: Options of `read` that say nothing about a graph of another package.
+_OF_FILES = (
+    *options_of(FormatOptions),
+    *options_of(TextOptions),
+    *("source", "target", "ignore_extra", "ids", "on_error", "edge_columns"),
+)
 
 
 def as_graph(graph: GraphLike, resources: Resources) -> Graph:
@@ -70,8 +85,8 @@ def read(
     Raises:
         NotFoundError: There is no graph or file at the path.
         InputError: The content is not of the format.
-        UsageError: The columns are in doubt, an argument is unknown or out of range, or `path`
-            exists.
+        UsageError: The columns are in doubt, an argument is unknown, out of range or without effect
+            on this `source_data`, or `path` exists.
 
     >>> import brimful as bf, os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "edges.txt")
@@ -95,6 +110,13 @@ def read(
         resources = Resources(**picked(WorkOptions, chosen))
         wanted = import_options(**picked(ImportOptions, chosen))
         native = open_graph(os.fspath(source_data), wanted, resources, warn)
+        if not os.path.isfile(source_data):
+            _refuse_given(
+                options_of(ImportOptions),
+                chosen,
+                f"{os.fspath(source_data)} is a graph, which options of an import do not change",
+                "derive a graph of it with Graph.undirected, Graph.filter or their like",
+            )
         return Graph(native, budget=resources.budget)
     is_path = isinstance(source_data, (str, os.PathLike, list, tuple))
     if cluster is not None and not is_path:
@@ -108,6 +130,8 @@ def read(
         source_data, None if weight is None else str(weight), chosen["undirected"]
     )
     if edges is not None:
+        place = f"{edges.table.name} is neither a file nor a table"
+        _refuse_given(_OF_FILES, chosen, place, "make a table of it")
         return from_object(Graph, edges, chosen)
     if isinstance(source_data, (str, os.PathLike)):
         paths = [os.fspath(source_data)]
@@ -131,3 +155,17 @@ def read(
     return imported(
         Graph, lambda *given: import_paths(paths, *given, cluster=cluster), chosen, paths
     )
+
+
+def _refuse_given(
+    names: Iterable[str], chosen: Mapping[str, Any], reason: str, remedy: str
+) -> None:
+    """Refuse options that have no effect, for a reason.
+
+    Raises:
+        UsageError: One of some names has another value than its default.
+    """
+    defaults: Mapping[str, Any] = {**checked(ReadOptions, {}, "read")}
+    given = [f"{name}=" for name in names if chosen[name] != defaults[name]]
+    if given:
+        raise UsageError(f"{reason}; leave {', '.join(given)} out, or {remedy}")

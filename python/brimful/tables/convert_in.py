@@ -49,6 +49,7 @@ def of(source: Any, weight: str | None, undirected: bool | None) -> ObjectEdges 
     direction of the object; a matrix is directed.
 
     Raises:
+        UsageError: `weight` is given for a matrix.
         InputError: As `from_networkx`, `from_igraph` and `from_scipy`.
     """
     if all(hasattr(source, name) for name in _NETWORKX):
@@ -56,6 +57,10 @@ def of(source: Any, weight: str | None, undirected: bool | None) -> ObjectEdges 
     elif all(hasattr(source, name) for name in _IGRAPH):
         edges = from_igraph(source, weight or "weight", "vertex")
     elif all(hasattr(source, name) for name in _SCIPY):
+        if weight is not None:
+            raise UsageError(
+                "the values of a matrix are its weights, which have no name; leave weight= out"
+            )
         return from_scipy(source, bool(undirected), None)
     else:
         return None
