@@ -8,8 +8,9 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from brimful.errors import NotFoundError
 from brimful.io.formats import GRAPH_SUFFIX
-from brimful.wording import counted
+from brimful.wording import counted, shortened
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -29,7 +30,11 @@ class Where:
 
     @contextlib.contextmanager
     def part(self, given: Resources) -> Iterator[_native.Graph]:
-        """Yield the graph, or the part that meets the conditions, which is removed afterwards."""
+        """Yield the graph, or the part that meets the conditions, which is removed afterwards.
+
+        Raises:
+            NotFoundError: The part lacks a vertex that the caller asked for.
+        """
         if not any(self._chosen.values()):
             yield self._graph
             return
@@ -49,6 +54,13 @@ class Where:
             part = _native.Graph.open(place)
             self.figures = {**self._chosen, "vertices": part.vertices, "edges": part.edges}
             yield part
+        except NotFoundError as error:
+            if error.vertex is None or not _native.Lookup(self._graph).contains(error.vertex):
+                raise
+            raise NotFoundError(
+                f"{error} that meets the condition {shortened(self._chosen['where'])}; choose "
+                "another vertex, or another --where"
+            ) from None
         finally:
             folder.close()
 

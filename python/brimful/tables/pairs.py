@@ -118,7 +118,9 @@ def with_row(error: NotFoundError, pairs: object, graph: _native.Graph) -> NotFo
             rows = [at for end in ends if (at := pc.index(end, str(error.vertex)).as_py()) >= 0]
             if rows:
                 row = rows_shown([before + min(rows) + 1], table.name)
-                return NotFoundError(f"{error} ({row} of {table.name})")
+                found = NotFoundError(f"{error} ({row} of {table.name})")
+                found.vertex = error.vertex
+                return found
             before += batch.num_rows
     return error
 
