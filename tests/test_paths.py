@@ -283,6 +283,9 @@ def test_coordinates_guide_a_search_to_the_same_path(undirected: bool) -> None:
         ):
             with pytest.raises(bf.InputError, match=sentence):
                 graph.shortest_path(0, 5, weighted=True, coordinates=wrong)
+        for other in (pa.table({"vertex": [0], "x": [0.5]}), [(0.0, 0.0)]):
+            with pytest.raises(bf.UsageError, match="coordinates must be a mapping"):
+                graph.shortest_path(0, 5, weighted=True, coordinates=other)  # type: ignore[arg-type]
         with pytest.raises(bf.UsageError, match="pass weighted=True"):
             graph.shortest_path(0, 5, coordinates=places)
 

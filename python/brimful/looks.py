@@ -68,7 +68,7 @@ class Looks:
 
         Raises:
             UsageError: `weighted`, and the graph has no weights; or `coordinates` without
-                `weighted`.
+                `weighted`, or of another type.
             InputError: `weighted`, and a weight is negative; or a vertex on the way has no
                 coordinates, or an edge there is shorter than the straight line.
 

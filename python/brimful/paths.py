@@ -14,6 +14,7 @@ from brimful.errors import BudgetError, UsageError
 from brimful.ids import VertexId, id_of_name, list_ids, vertex_id
 from brimful.memory import too_small
 from brimful.options.checks import whole
+from brimful.per_vertex import PerVertex
 from brimful.resources import Resources
 from brimful.result import computed_on
 
@@ -45,6 +46,11 @@ def shortest_path(
         walk = look_ups.between(begin, end, weighted) if has_room else None
     elif not weighted:
         raise UsageError("coordinates apply to weighted paths; pass weighted=True")
+    elif not isinstance(coordinates, (Mapping, PerVertex)):
+        raise UsageError(
+            "coordinates must be a mapping from vertices to places, such as {1: (0.0, 2.5)}, not "
+            f"{type(coordinates).__name__}"
+        )
     else:
         most = min(_MOST_GUIDED, resources.budget_bytes() // _GUIDED_BYTES)
         walk = guided_path(graph, begin, end, coordinates, most)
