@@ -173,7 +173,7 @@ def _import_kept(
         return
     is_new = not os.path.lexists(kept)
     if not is_new:
-        _refuse_columns(path, kept)
+        _refuse_columns(path, kept, difference)
     _refuse_result(path, options)
     notify(f"importing {path} " + (f"as {kept}" if is_new else f"again: {difference}"))
     origin = json.dumps(wanted, sort_keys=True)
@@ -223,8 +223,8 @@ def _has_result(columns: list[str]) -> bool:
     return columns in [one for one in known if one[:2] != ["source", "target"]]
 
 
-def _refuse_columns(path: str, kept: str) -> None:
-    """Refuse to import a file again if the graph would lose added columns.
+def _refuse_columns(path: str, kept: str, difference: str) -> None:
+    """Refuse to import a file again, for a difference, if the graph would lose added columns.
 
     Raises:
         InputError: The graph has columns of vertices.
@@ -233,8 +233,8 @@ def _refuse_columns(path: str, kept: str) -> None:
 
     if _native.Graph.open(kept).table_path("vertices") is not None:
         raise InputError(
-            f"{path} has changed, and an import would lose the columns of {kept}; import it by "
-            f"name ('brimful import {path} NAME.brimful --vertex-columns ...'), or remove {kept}"
+            f"another import of {path} ({difference}) would lose the columns of {kept}; import it "
+            f"by name ('brimful import {path} NAME.brimful --vertex-columns ...'), or remove {kept}"
         )
 
 
