@@ -18,14 +18,15 @@ import pytest
 
 import brimful as bf
 from brimful.kernels import forked, frame
-from brimful.kernels.kept import Kept, KeptKernel
+from brimful.kernels.kept import Kept, KeptKernel, _texts
 from brimful.kernels.machine_code import MachineCode
 from brimful.kernels.numbers import Numbers
 from compiled_programs import Distances, random_graph
 from nightly import with_nightly
 
-#: A named tuple that a method reads.
+#: A tuple that a method reads, and a function that one in it calls.
 SHIFTS: Any = None
+SHIFT: Any = None
 
 
 @pytest.fixture(scope="module")
@@ -306,6 +307,22 @@ def test_named_tuples_are_compared_with_their_fields(
         found = bf.run(graph, Shifted(7), compile="numba", max_supersteps=2)
         assert {*found.values()} - {0.0, math.inf} == {shifts.few}
     assert len(compilations) == 2
+
+
+def test_compiled_functions_in_a_tuple_are_compared_with_what_they_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numba = pytest.importorskip("numba")
+    module = sys.modules[__name__]
+
+    def texts(shift: Any) -> list[str]:
+        monkeypatch.setattr(module, "SHIFT", numba.njit(shift))
+        monkeypatch.setattr(module, "SHIFTS", (numba.njit(lambda state: SHIFT(state)),))
+        return [*_texts(lambda state: SHIFTS[0](state), {})]
+
+    first = texts(lambda state: state + 1)
+    assert texts(lambda state: state + 1) == first
+    assert texts(lambda state: state + 2) != first
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(

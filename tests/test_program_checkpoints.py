@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import namedtuple
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -188,6 +188,9 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
         program.weigh = weigh  # type: ignore[attr-defined]
         return program
 
+    def cached(times: int) -> Any:
+        return cache(lambda *given: times)
+
     same = {"signal": factor(2), "collect": collect}
     kept = Kept(1)
     assert kept.lengths == {0: 1}
@@ -207,6 +210,14 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
         (Kept(1), kept, None),
         (holding(1), holding(2), "attribute weigh was"),
         (holding(1), holding(1), None),
+        (changed(weigh=cached(1))([0]), changed(weigh=cached(2))([0]), "code of methods was"),
+        (changed(weigh=cached(1))([0]), changed(weigh=cached(1))([0]), None),
+        (
+            changed(weigh=staticmethod(cached(1)))([0]),
+            changed(weigh=staticmethod(cached(2)))([0]),
+            "code of methods was",
+        ),
+        (Reach({0: cached(1)}), Reach({0: cached(2)}), "sources was"),
         (mixed(Reach.signal), mixed(Mixin.signal), "code of methods was"),
         (extended(Reach), extended(changed(collect=collect)), "code of methods was"),
         (extended(Reach), extended(Reach), None),

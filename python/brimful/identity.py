@@ -64,6 +64,8 @@ def _function(value: object) -> FunctionType | None:
         value = value.func
     elif isinstance(value, staticmethod | classmethod):
         value = value.__func__
+    # Caches and compiled functions, which are no functions themselves, name the one they call.
+    value = inspect.unwrap(value, stop=lambda one: isinstance(one, FunctionType))  # type: ignore[arg-type]
     return value if isinstance(value, FunctionType) else None
 
 
@@ -105,8 +107,8 @@ def text_of(value: Any, name: str, within: tuple[FunctionType, ...] = ()) -> str
         return f"dict[{', '.join(sorted(items))}]"
     if isinstance(value, type | ModuleType):
         return value.__name__
-    if isinstance(value, FunctionType):
-        return _of_function(value, within)
+    if function := _function(value):
+        return _of_function(function, within)
     if isinstance(value, Aggregator):
         return text(vars(value))
     try:

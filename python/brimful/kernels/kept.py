@@ -162,9 +162,16 @@ def _check_compiled(compiled: Any) -> None:
 
 
 def _read(function: FunctionType) -> list[Any]:
-    """Return the values of enclosing functions and of globals that a function reads."""
+    """Return the values that a function reads of enclosing functions and of globals.
+
+    The parts of a tuple, which may be compiled functions, follow all of them.
+    """
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    return [*cells, *(function.__globals__[name] for name in _global_names(function))]
+    values = [*cells, *(function.__globals__[name] for name in _global_names(function))]
+    for value in values:
+        if isinstance(value, tuple):
+            values += value
+    return values
 
 
 def _global_names(function: FunctionType) -> list[str]:
