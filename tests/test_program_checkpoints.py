@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import namedtuple
-from functools import cache, cached_property
+from collections import deque, namedtuple
+from collections.abc import Callable
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import brimful as bf
+from brimful.identity import text_of
 from nightly import with_nightly
 from plain_programs import Distances, made
 
@@ -222,6 +225,7 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
         (extended(Reach), extended(changed(collect=collect)), "code of methods was"),
         (extended(Reach), extended(Reach), None),
         (Reach({"a", "b", 0}), Reach({0, "b", "a"}), None),
+        (Reach(deque([0, {0, 8}])), Reach(deque([0, {8, 0}])), None),
         (Reach([0], threading.Lock()), Reach([0], "another note"), None),
     ]
     chain = pa.table({"source": range(60), "target": range(1, 61)})
@@ -251,6 +255,58 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
         assert bf.run(graph, counting(1), resume=True, **given).stats["resumed_from"] == 3
         # Nothing has to be compared.
         bf.run(graph, changed(lock=threading.Lock())([0]), max_supersteps=1)
+
+
+class Holder:
+    """An object of a user."""
+
+    def __init__(self, **parts: Any) -> None:
+        vars(self).update(parts)
+
+
+def objects(ids: list[Any]) -> np.ndarray[Any, Any]:
+    """Return an array of objects."""
+    return np.array([*ids, None], dtype=object)
+
+
+@pytest.mark.parametrize(
+    "holding",
+    [
+        lambda ids: Holder(ids=ids, more={"ids": ids}),
+        lambda ids: deque([ids]),
+        lambda ids: partial(min, ids),
+        lambda ids: partial(lambda one: one in ids),
+        lambda ids: objects([ids]),
+    ],
+)
+def test_objects_that_hold_equal_sets_are_equal(holding: Callable[[set[int]], object]) -> None:
+    # As those of strings in two processes, these sets are in different orders.
+    first, second = {0, 8}, {8, 0}
+    assert list(first) != list(second)
+    text = text_of(holding(first), "sources")
+    assert text_of(holding(second), "sources") == text
+    assert text_of(holding({0, 9}), "sources") != text
+
+
+def test_objects_that_refer_to_one_another_are_compared() -> None:
+    def ring(last: int) -> Holder:
+        nodes = [Holder(number=number) for number in range(30)]
+        for node in nodes:
+            node.others = nodes  # type: ignore[attr-defined]
+        nodes[-1].number = last  # type: ignore[attr-defined]
+        return nodes[0]
+
+    assert text_of(ring(1), "sources") == text_of(ring(1), "sources") != text_of(ring(2), "sources")
+    shared: Any = [1]
+    for _ in range(50):
+        shared = [shared, Holder(left=shared, right=shared)]
+    assert len(text_of(shared, "sources")) < 50
+    for nested in (lambda inner: [inner], lambda inner: Holder(inner=inner)):
+        deep: object = 1
+        for _ in range(3000):
+            deep = nested(deep)
+        with pytest.raises(bf.UsageError, match=r"attribute 'sources' .*nested too deeply"):
+            text_of(deep, "sources")
 
 
 class Counted(bf.Pregel):
