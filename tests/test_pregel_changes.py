@@ -325,6 +325,47 @@ def test_mistakes_are_named() -> None:
                 bf.run(graph, program)
 
 
+@pytest.mark.parametrize(
+    ("request_of", "match"),
+    [
+        (lambda vertex: vertex.request_add_edge(2, None), "by its id, not None"),
+        (lambda vertex: vertex.request_remove_edges(2, None), "by its id, not None"),
+        (lambda vertex: vertex.request_add_vertex(7, 0, [(None, 1.0)]), "by its id, not None"),
+        (
+            lambda vertex: vertex.request_add_vertex(7, 0, [(1, 2, 3)]),
+            r"an edge is a pair of a target and a value, not \(1, 2, 3\)",
+        ),
+        (lambda vertex: vertex.request_add_vertex(7, 0, ["ab"]), "an edge is a pair"),
+        (lambda vertex: vertex.request_add_vertex(7, 0, 3), "edges must be pairs .*, not 3"),
+    ],
+)
+def test_an_edge_to_no_vertex_is_refused_at_the_request(request_of: Any, match: str) -> None:
+    class Wrong(Halting):
+        def act(self, vertex: bf.PregelVertex) -> None:
+            if vertex.id == 1:
+                request_of(vertex)
+
+    # At the vertex that requests it, in the superstep of the request.
+    with graph_of([1], [2]) as graph, pytest.raises(bf.ProgramError, match=match) as raised:
+        bf.run(graph, Wrong())
+    assert (raised.value.vertex, raised.value.superstep) == (1, 0)
+    assert isinstance(raised.value.__cause__, bf.UsageError)
+
+
+@pytest.mark.parametrize(("edge", "match"), [((None, 1.0), "not None"), ((3,), "a pair")])
+def test_an_edge_to_no_vertex_is_refused_in_a_resolver(edge: Any, match: str) -> None:
+    class Wrong(Halting):
+        def act(self, vertex: bf.PregelVertex) -> None:
+            vertex.request_add_vertex(7)
+
+        def resolve(self, id: Any, vertex: Any, changes: bf.VertexChanges) -> Any:
+            return bf.VertexData(0, [edge])
+
+    failed = f"failed to resolve changes at vertex 7: UsageError: .*{match}"
+    with graph_of([1], [2]) as graph, pytest.raises(bf.ProgramError, match=failed):
+        bf.run(graph, Wrong())
+
+
 @pytest.mark.parametrize("store", STORES)
 def test_changes_without_supersteps(tmp_path: Path, store: str) -> None:
     class Growth(bf.Pregel):

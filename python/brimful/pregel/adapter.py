@@ -15,6 +15,7 @@ from brimful.pregel.changes import (
     VertexData,
     addressed,
     changes_of,
+    named_pairs,
     pairs,
     weighted_pairs,
 )
@@ -145,7 +146,8 @@ class PregelAdapter(Program):
                 resolved = self._resolved(vertex, value, edges, changes)
                 if resolved is None:
                     return None
-                value, edges = resolved.value, resolved.edges
+                value = resolved.value
+                edges = self._called("resolve changes", named_pairs, resolved.edges)
                 if self.record is not None:
                     given = tuple(value) if isinstance(value, list) else value
                     value = self.record.of(given, "resolve")

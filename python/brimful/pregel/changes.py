@@ -8,7 +8,7 @@ by a message or an edge; then edges are added.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
 
@@ -19,6 +19,9 @@ from brimful.wording import shortened
 
 #: Pairs of target and value.
 Edges = list[tuple[Any, Any]]
+
+#: An outbox has None for all edges, so that no vertex is None.
+UNNAMED = "name a vertex by its id, not None"
 
 #: Kinds of signals to a vertex, as they travel.
 MESSAGE, REMOVE_EDGES, REMOVE_VERTEX, ADD_VERTEX, ADD_EDGE = range(5)
@@ -118,25 +121,40 @@ def pairs(edges: Iterable[Iterable[Any]]) -> Edges:
     return [(target, value) for target, value in edges]
 
 
-def weighted_pairs(edges: Iterable[tuple[Any, Any]]) -> list[tuple[int | str, float]]:
+def named(vertex: Any) -> Any:
+    """Return the id of a vertex that a program names.
+
+    Raises:
+        UsageError: It is None.
+    """
+    if vertex is None:
+        raise UsageError(UNNAMED)
+    return vertex
+
+
+def named_pairs(edges: Any) -> Edges:
+    """Return the edges that a program makes as pairs of target and value.
+
+    Raises:
+        UsageError: An edge is not such a pair, or its target is None.
+    """
+    return [(named(target), value) for target, value in _checked_pairs(edges, "value")]
+
+
+def weighted_pairs(edges: Any) -> list[tuple[int | str, float]]:
     """Return the edges of a kept vertex: pairs of target and weight.
 
     Raises:
         UsageError: An edge is not such a pair, or its weight is not finite.
     """
-    if isinstance(edges, str | bytes) or not isinstance(edges, Iterable):
-        raise UsageError(f"edges must be pairs of a target and a number, not {shortened(edges)}")
-    checked_pairs = []
-    for edge in edges:
+    weighted = []
+    for target, weight in _checked_pairs(edges, "number"):
         try:
-            target, weight = edge
             if isinstance(weight, str | bytes):
                 raise TypeError
             number = float(weight)
         except (TypeError, ValueError, OverflowError):
-            raise UsageError(
-                f"an edge is a pair of a target and a number, not {shortened(edge)}"
-            ) from None
+            raise _no_edge((target, weight), "number") from None
         if not math.isfinite(number):
             raise UsageError(f"the weight of an edge must be finite, not {weight}")
         nearest = checks.rounded(weight) if isinstance(weight, SupportsIndex) else None
@@ -145,8 +163,25 @@ def weighted_pairs(edges: Iterable[tuple[Any, Any]]) -> list[tuple[int | str, fl
                 f"the weight of an edge is a float of 64 bits, and the nearest to {weight} is "
                 f"{nearest}; pass that"
             )
-        checked_pairs.append((vertex_id(target), number))
-    return checked_pairs
+        weighted.append((vertex_id(target), number))
+    return weighted
+
+
+def _checked_pairs(edges: Any, value: str) -> Iterator[tuple[Any, Any]]:
+    if isinstance(edges, str | bytes) or not isinstance(edges, Iterable):
+        raise UsageError(f"edges must be pairs of a target and a {value}, not {shortened(edges)}")
+    for edge in edges:
+        try:
+            if isinstance(edge, str | bytes):
+                raise TypeError
+            target, own = edge
+        except (TypeError, ValueError):
+            raise _no_edge(edge, value) from None
+        yield target, own
+
+
+def _no_edge(edge: object, value: str) -> UsageError:
+    return UsageError(f"an edge is a pair of a target and a {value}, not {shortened(edge)}")
 
 
 def without(edges: Edges, target: Any) -> Edges:

@@ -15,11 +15,12 @@ from brimful.pregel.changes import (
     MESSAGE,
     REMOVE_EDGES,
     REMOVE_VERTEX,
+    UNNAMED,
     Edges,
+    named,
+    named_pairs,
     without,
 )
-
-_UNNAMED = "name a vertex by its id, not None"
 
 
 @dataclass
@@ -127,7 +128,7 @@ class PregelVertex:
         {1: 7, 2: 0}
         """
         if target is None:
-            raise UsageError(_UNNAMED)
+            raise UsageError(UNNAMED)
         # Inlined: another call for every message would double the cost.
         self._outbox += (target, [MESSAGE, message] if self._mutates else message)
 
@@ -199,7 +200,7 @@ class PregelVertex:
         ...     dict(bf.run(graph, Loops()))
         {1: [(2, 1.0), (1, 1.0)], 2: [(2, 1.0)]}
         """
-        self._edges = [*self.edges, (_named(target), value)]
+        self._edges = [*self.edges, (named(target), value)]
 
     def remove_edges(self, target: Any) -> None:
         """Remove the out-edges to a target at once.
@@ -222,7 +223,7 @@ class PregelVertex:
         ...     dict(bf.run(graph, Fewer()))
         {1: 1, 2: 0, 3: 0}
         """
-        self._edges = without(self.edges, _named(target))
+        self._edges = without(self.edges, named(target))
 
     def set_edge_value(self, target: Any, value: Any) -> None:
         """Set the value of the out-edges to a target at once.
@@ -246,7 +247,7 @@ class PregelVertex:
         ...     dict(bf.run(graph, Marked()))
         {1: [(2, 'seen')], 2: []}
         """
-        target = _named(target)
+        target = named(target)
         self._edges = [(one, value if one == target else old) for one, old in self.edges]
 
     def request_add_vertex(self, id: Any, value: Any = None, edges: Iterable[Any] = ()) -> None:
@@ -258,7 +259,8 @@ class PregelVertex:
             edges: Pairs of target and value.
 
         Raises:
-            UsageError: The program does not say that it `mutates`.
+            UsageError: The program does not say that it `mutates`, an id is None, or an edge is not
+                a pair.
 
         >>> import brimful as bf, pyarrow as pa
         >>> class More(bf.Pregel):
@@ -273,7 +275,7 @@ class PregelVertex:
         ...     dict(bf.run(graph, More()))
         {1: 0, 2: 0, 9: 5}
         """
-        self._request(id, ADD_VERTEX, [value, [list(edge) for edge in edges]])
+        self._request(id, ADD_VERTEX, [value, [list(edge) for edge in named_pairs(edges)]])
 
     def request_remove_vertex(self, id: Any) -> None:
         """Request that a vertex, with its out-edges, is gone from the next superstep on.
@@ -282,7 +284,7 @@ class PregelVertex:
             id: Id of the vertex. Edges that lead to it stay.
 
         Raises:
-            UsageError: The program does not say that it `mutates`.
+            UsageError: The program does not say that it `mutates`, or an id is None.
 
         >>> import brimful as bf, pyarrow as pa
         >>> class Less(bf.Pregel):
@@ -308,7 +310,7 @@ class PregelVertex:
             value: Value of the edge.
 
         Raises:
-            UsageError: The program does not say that it `mutates`.
+            UsageError: The program does not say that it `mutates`, or an id is None.
 
         >>> import brimful as bf, pyarrow as pa
         >>> class Reversed(bf.Pregel):
@@ -327,7 +329,7 @@ class PregelVertex:
         ...     dict(bf.run(graph, Reversed()))
         {1: [], 2: [(1, 1.0)]}
         """
-        self._request(source, ADD_EDGE, [target, value])
+        self._request(source, ADD_EDGE, [named(target), value])
 
     def request_remove_edges(self, source: Any, target: Any) -> None:
         """Request that the edges from a source to a target are gone from the next superstep on.
@@ -337,7 +339,7 @@ class PregelVertex:
             target: Id of the target.
 
         Raises:
-            UsageError: The program does not say that it `mutates`.
+            UsageError: The program does not say that it `mutates`, or an id is None.
 
         >>> import brimful as bf, pyarrow as pa
         >>> class Cut(bf.Pregel):
@@ -354,14 +356,14 @@ class PregelVertex:
         ...     dict(bf.run(graph, Cut()))
         {1: 0, 2: 0}
         """
-        self._request(source, REMOVE_EDGES, target)
+        self._request(source, REMOVE_EDGES, named(target))
 
     def _request(self, vertex: Any, kind: int, payload: Any) -> None:
         if not self._mutates:
             raise UsageError(
                 "the program requests a change of the graph; set mutates = True in its class"
             )
-        self._outbox += (_named(vertex), [kind, payload])
+        self._outbox += (named(vertex), [kind, payload])
 
     def aggregate(self, name: str, value: Any) -> None:
         """Contribute a value to an aggregator.
@@ -416,14 +418,3 @@ class PregelVertex:
         {1: 1, 2: 1}
         """
         return self._shared.aggregated.last(name)
-
-
-def _named(vertex: Any) -> Any:
-    """Return the id of a vertex that a program names.
-
-    Raises:
-        UsageError: It is None.
-    """
-    if vertex is None:
-        raise UsageError(_UNNAMED)
-    return vertex
