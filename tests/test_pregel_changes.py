@@ -69,6 +69,72 @@ def test_requests_are_resolved_in_giraphs_order(tmp_path: Path, store: str) -> N
             found["d"]
 
 
+class Sleeps(bf.Pregel):
+    """The values are the supersteps in which a vertex computed, and the last degree."""
+
+    mutates = True
+
+    def initial_value(self, vertex: Any) -> Any:
+        return [[], 0]
+
+    def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+        vertex.value = [[*vertex.value[0], vertex.superstep], vertex.degree]
+        if vertex.id == 1 and vertex.superstep == 1:
+            vertex.request_add_edge(2, 7)
+            vertex.request_add_vertex(2, [[], 0])
+            vertex.request_remove_edges(3, 1)
+            vertex.request_add_edge(4, 7)
+            vertex.send(4, "wake")
+            vertex.request_remove_vertex(5)
+            vertex.request_add_vertex(5, [[], 0])
+            vertex.request_add_vertex(9, [[], 0])
+        elif vertex.id == 1 and vertex.superstep == 3:
+            vertex.send(2, "wake")
+        if vertex.id != 1 or vertex.superstep == 3:
+            vertex.vote_to_halt()
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_requests_alone_wake_no_vertex_but_new_ones(tmp_path: Path, store: str) -> None:
+    with graph_of([1, 2, 3, 4, 5], [2, 1, 1, 1, 1]) as graph:
+        found = bf.run(graph, Sleeps(), store=url(store, tmp_path))
+    assert dict(found) == {
+        **{1: [[0, 1, 2, 3], 1], 2: [[0, 4], 2], 3: [[0], 1], 4: [[0, 2], 2]},
+        **{5: [[2], 0], 9: [[2], 0]},
+    }
+
+
+def test_another_object_of_a_resolver_is_a_new_vertex() -> None:
+    class Replaces(Sleeps):
+        def resolve(self, id: Any, vertex: Any, changes: bf.VertexChanges) -> Any:
+            if id == 3:
+                return bf.VertexData(vertex.value, [(4, 1.0), (5, 1.0)])
+            return super().resolve(id, vertex, changes)
+
+    with graph_of([1, 2, 3, 4, 5], [2, 1, 1, 1, 1]) as graph:
+        assert bf.run(graph, Replaces())[3] == [[0, 2], 2]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_requests_wake_no_vertex_without_supersteps(tmp_path: Path, store: str) -> None:
+    class Wakes(Sleeps):
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            vertex.value = [[*vertex.value[0], vertex.superstep], vertex.degree]
+            if vertex.id == 1 and vertex.superstep == 0:
+                vertex.request_add_edge(2, 7)
+                vertex.request_remove_edges(3, 1)
+                vertex.send(4, "pass on")
+            elif "pass on" in messages and vertex.id < 9:
+                vertex.send(vertex.id + 1, "pass on")
+            elif "pass on" in messages:
+                vertex.send(2, "wake")
+            vertex.vote_to_halt()
+
+    with graph_of([1, 2, 3, 4], [2, 1, 1, 1]) as graph:
+        found = bf.run(graph, Wakes(), mode="async", store=url(store, tmp_path), threads=1)
+    assert found[2] == [[0, 1], 2] and found[3] == [[0], 1]
+
+
 @pytest.mark.parametrize("ids", [[5, -3, 40], ["m", "a", "z"]])
 def test_created_vertices_come_in_the_order_of_ids(ids: list[Any]) -> None:
     class Creates(Halting):

@@ -127,15 +127,15 @@ class PregelAdapter(Program):
         return combined
 
     def collect(self, vertex: Vertex, signals: list[Any]) -> list[Any] | None:
-        """Resolve the requests for a vertex, and compute it."""
+        """Resolve the requests for a vertex, and compute it; requests alone wake no vertex."""
         state = vertex.state
-        value, _, outbox, edges = (None, False, [], None) if state is None else state[:4]
+        value, is_halted, outbox, edges = (None, False, [], None) if state is None else state[:4]
         if self.record is not None and state is not None:
             value = self.record.made(value)
         edges = None if edges is None else pairs(edges)
         of_calls = 5 if self._is_async else 4
         memory = [] if state is None else state[of_calls:]
-        messages = signals
+        messages, is_awake = signals, True
         if self._shared.mutates:
             messages = [payload for kind, payload in signals if kind == MESSAGE]
             if state is None or len(messages) < len(signals):
@@ -143,9 +143,10 @@ class PregelAdapter(Program):
                 if changes.added_edges:
                     # The vertex signals along them.
                     memory = []
-                resolved = self._resolved(vertex, value, edges, changes)
+                resolved, is_new = self._resolved(vertex, value, edges, changes)
                 if resolved is None:
                     return None
+                is_awake = is_new or bool(messages) or not is_halted
                 value = resolved.value
                 edges = self._called("resolve changes", named_pairs, resolved.edges)
                 if self.record is not None:
@@ -168,12 +169,10 @@ class PregelAdapter(Program):
             computed.superstep = 1 if state is None else state[4]
             # A vertex may compute again before it sends.
             computed._outbox += outbox
-        returned = self._compute(computed, messages)
-        if returned is not None:
-            raise TypeError(
-                f"compute returned {shortened(returned)}, which a run does not use; assign the new "
-                "value to vertex.value, and return nothing"
-            )
+        if is_awake:
+            self._computed(computed, messages)
+        else:
+            computed.vote_to_halt()
         new_edges = computed._edges
         own: list[Any] | None = None
         if new_edges is not None and self._keeps:
@@ -187,17 +186,27 @@ class PregelAdapter(Program):
         new_value = computed.value if self.record is None else list(computed.value)
         new = [new_value, computed._halted, computed._outbox, own]
         if self._is_async:
-            new.append(computed.superstep + 1)
+            new.append(computed.superstep + is_awake)
         return new + computed._memory
+
+    def _computed(self, vertex: PregelVertex, messages: list[Any]) -> None:
+        returned = self._compute(vertex, messages)
+        if returned is not None:
+            raise TypeError(
+                f"compute returned {shortened(returned)}, which a run does not use; assign the new "
+                "value to vertex.value, and return nothing"
+            )
 
     def _resolved(
         self, vertex: Vertex, value: Any, edges: Edges | None, changes: VertexChanges
-    ) -> Any:
+    ) -> tuple[VertexData | None, bool]:
+        """Return a vertex as the requests for it leave it, and whether it is a new one."""
         data = None
         if vertex.state is not None:
             own = vertex.edges if edges is None else edges  # type: ignore[attr-defined]
             data = VertexData(value, list(own))
-        return self._called("resolve changes", self.program.resolve, vertex.id, data, changes)
+        resolved = self._called("resolve changes", self.program.resolve, vertex.id, data, changes)
+        return resolved, resolved is not data
 
     def _called(self, doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
         try:

@@ -230,7 +230,9 @@ class Pregel(ABC):
             changes: The requests.
 
         Returns:
-            The vertex; None if it does not exist. It then computes and receives nothing.
+            The vertex; None if it does not exist. It then computes and receives nothing. The
+            object `vertex` stays halted if it has halted and has no messages; another object is a
+            new vertex, which computes.
 
         Raises:
             Exception: Any exception ends the run as a `ProgramError` that names the vertex.

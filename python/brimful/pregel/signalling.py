@@ -107,8 +107,9 @@ class Signalling(Pregel):
     def resolve(
         self, id: Any, vertex: VertexData | None, changes: VertexChanges
     ) -> VertexData | None:
-        """Let the program resolve the requests."""
-        return self.program.resolve(id, vertex, changes)
+        """Let the program resolve the requests; the vertex is new, and so decides to signal."""
+        resolved = self.program.resolve(id, vertex, changes)
+        return None if resolved is None else VertexData(resolved.value, resolved.edges)
 
 
 class Combining(Signalling):
