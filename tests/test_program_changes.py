@@ -106,6 +106,42 @@ def test_a_vertex_signals_along_a_new_edge_once_and_again_when_it_changes() -> N
     assert Counts.received == [(2, 0), (3, 1)]
 
 
+@pytest.mark.parametrize(
+    ("method", "supersteps", "received"),
+    [
+        *[("signal", 0, None), ("signal", 1, []), ("signal", 2, [1])],
+        *[("collect", 1, None), ("collect", 2, []), ("collect", 3, [2])],
+    ],
+)
+def test_requests_take_effect_with_the_next_signals(
+    method: str, supersteps: int, received: list[int] | None
+) -> None:
+    class Asks(bf.Program):
+        mutates = True
+
+        def initial_state(self, vertex: Any) -> list[int]:
+            return []
+
+        def ask(self, vertex: Any, doing: str) -> None:
+            if (doing, vertex.superstep) == (method, 0):
+                vertex.request_add_edge(8, 9)
+
+        def signal(self, source: Any, target: Any, weight: float) -> int:
+            self.ask(source, "signal")
+            superstep: int = source.superstep
+            return superstep
+
+        def collect(self, vertex: Any, signals: list[int]) -> list[int]:
+            self.ask(vertex, "collect")
+            return signals
+
+    with graph_of([1], [2]) as graph:
+        found = dict(bf.run(graph, Asks(), max_supersteps=supersteps))
+    # The edge creates 8, and its first signal 9.
+    created = {} if received is None else {8: []}
+    assert found == {1: [], 2: found[2]} | created | ({9: received} if received else {})
+
+
 def test_scores_and_create_are_those_of_the_program() -> None:
     class Scored(Hops):
         signal_threshold = 0.5

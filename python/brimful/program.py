@@ -108,11 +108,13 @@ class Program(ABC):
     #: state is any object, in compiled programs one number.
     state_type: ClassVar[numpy.dtype[Any] | None] = None
 
-    #: True if methods request changes of the graph, which take effect before the next superstep, by
-    #: methods of `vertex` as those of `PregelVertex`: `request_add_vertex(id, state, edges)`,
-    #: `request_remove_vertex(id)`, `request_add_edge(source, target, weight)` and
-    #: `request_remove_edges(source, target)`. A vertex with a new edge signals again along all its
-    #: edges. Such a program is interpreted, and its delivery is "each" or "combined".
+    #: True if methods request changes of the graph, by methods of `vertex` as those of
+    #: `PregelVertex`: `request_add_vertex(id, state, edges)`, `request_remove_vertex(id)`,
+    #: `request_add_edge(source, target, weight)` and `request_remove_edges(source, target)`.
+    #: Requests of `signal` take effect before the vertices collect in the same superstep. Those of
+    #: `collect` take effect in the next superstep, after the vertices have signalled there; they
+    #: are lost if `max_supersteps` ends the run before. A vertex with a new edge signals again
+    #: along all its edges. Such a program is interpreted, and its delivery is "each" or "combined".
     mutates: ClassVar[bool] = False
 
     #: Values over all vertices whose state a superstep changes, by name; see `aggregate`. In the
