@@ -142,6 +142,18 @@ def test_requests_take_effect_with_the_next_signals(
     assert found == {1: [], 2: found[2]} | created | ({9: received} if received else {})
 
 
+def test_an_edge_creates_its_source_but_not_its_target() -> None:
+    class Silent(Hops):
+        def signal(self, source: Any, target: Any, weight: float) -> None:
+            source.request_add_edge(8, 9)
+
+        def create(self, id: Any) -> Any:
+            return [-id]
+
+    with graph_of([1], [2]) as graph:
+        assert dict(bf.run(graph, Silent(), max_supersteps=2)) == {1: [0], 2: [99], 8: [-8]}
+
+
 def test_scores_and_create_are_those_of_the_program() -> None:
     class Scored(Hops):
         signal_threshold = 0.5

@@ -384,8 +384,8 @@ class Program(ABC):
     ) -> VertexData | None:
         """Return a vertex as the requests for it leave it, in a program that `mutates`.
 
-        The default is that of `Pregel.resolve`. A vertex that a signal or an edge creates has the
-        state of `create` if the class defines it, else of `initial_state`.
+        The default is that of `Pregel.resolve`. A vertex that a signal to it or an edge from it
+        creates has the state of `create` if the class defines it, else of `initial_state`.
 
         Args:
             id: Id of the vertex.

@@ -2,7 +2,7 @@
 
 Vertices request changes of any vertex; before the next superstep each vertex with requests is
 resolved, in the order of Apache Giraph: edges are removed, then the vertex; it is added, or created
-by a message or an edge; then edges are added.
+by a message to it or an edge from it; then edges are added.
 """
 
 from __future__ import annotations

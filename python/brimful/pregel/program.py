@@ -221,8 +221,8 @@ class Pregel(ABC):
         """Return a vertex as the requests for it leave it; called before the next superstep.
 
         The default is that of Giraph: edges are removed, then the vertex; a vertex that does not
-        exist is the first of those to add, or has the value of `initial_value` if a message or an
-        edge is for it; then edges are added. A vertex that exists is not added again.
+        exist is the first of those to add, or has the value of `initial_value` if a message to it
+        or an edge from it is there; then edges are added. A vertex that exists is not added again.
 
         Args:
             id: Id of the vertex.
