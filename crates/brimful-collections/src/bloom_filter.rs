@@ -71,7 +71,7 @@ impl BloomFilter {
         let count_pages = |page_bytes: usize| bits.div_ceil(page_bytes as u64 * 8).max(1);
         let made = [count_pages(options.page_bytes), probes, 0, keys, false_positives.to_bits()];
         let meta: Vec<u8> = made.iter().flat_map(|field| field.to_le_bytes()).collect();
-        let options = PartitionLog::leave(options);
+        let (memory, options) = PartitionLog::reserve(options)?;
         let (pages, meta) = open_pages(folder, Kind::BloomFilter, &options, (&meta, 40))?;
         let (found_keys, found_rate) = (u64_at(&meta, 24), f64::from_bits(u64_at(&meta, 32)));
         if (found_keys, found_rate) != (keys, false_positives) {
@@ -93,7 +93,7 @@ impl BloomFilter {
             );
             return Err(StoreError::corrupt_pages(pages.path(), 0, problem).into());
         }
-        let log = PartitionLog::new(folder, &options, options.resources.job.traffic())?;
+        let log = PartitionLog::new(folder, &options, memory)?;
         Ok(Self {
             pages,
             log,

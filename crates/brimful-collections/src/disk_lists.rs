@@ -6,8 +6,8 @@
 use std::cell::RefCell;
 use std::path::Path;
 
+use brimful_store::DiskFolder;
 use brimful_store::wording::counted;
-use brimful_store::{DiskFolder, Folder};
 
 use crate::bag::RecordBag;
 use crate::error::{Error, Result};
@@ -53,12 +53,8 @@ impl DiskLists {
     /// [`Error::RecordType`] if the lists were made with another `count`; `Error::Usage` for a
     /// `count` out of range; otherwise as [`RecordBag::open`].
     pub fn open(path: &Path, count: u64, options: Options) -> Result<Self> {
-        let options = PartitionLog::leave(options);
+        let (memory, options) = PartitionLog::reserve(options)?;
         let bag = RecordBag::open(path, SCHEMA, options.clone())?;
-        Self::over(bag, &DiskFolder::new(path), count, options)
-    }
-
-    fn over(bag: RecordBag, folder: &dyn Folder, count: u64, options: Options) -> Result<Self> {
         if count == 0 || count > 1 << 32 {
             let most = 1u64 << 32;
             let problem = format!("the number of lists must be from 1 to {most}, not {count}");
@@ -78,7 +74,7 @@ impl DiskLists {
                 found: name(bag.len()),
             });
         }
-        let log = PartitionLog::new(folder, &options, options.resources.job.traffic())?;
+        let log = PartitionLog::new(&DiskFolder::new(path), &options, memory)?;
         let bits = (64 - (count - 1).leading_zeros()).max(1);
         Ok(Self { bag, log, options, bits })
     }

@@ -43,12 +43,10 @@ impl Keyed {
         words: usize,
         options: Options,
     ) -> Result<Self> {
-        let budget = &options.resources.budget;
-        budget.require(PartitionLog::BUFFER_BYTES * 2, "for the keys of a collection")?;
-        let options = PartitionLog::leave(options);
+        let (memory, options) = PartitionLog::reserve(options)?;
         let (pages, meta) = open_pages(folder, kind, &options, (&[0; 16], 16))?;
         let table = HashPages::restore(&pages, 0, words, (u64_at(&meta, 0), u64_at(&meta, 8)))?;
-        let log = PartitionLog::new(folder, &options, options.resources.job.traffic())?;
+        let log = PartitionLog::new(folder, &options, memory)?;
         Ok(Self { pages, table, log, options, _lock: None })
     }
 

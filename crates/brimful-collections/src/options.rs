@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use brimful_store::Resources;
 
+use crate::error::Result;
+
 /// Memory and threads of one collection.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -30,6 +32,19 @@ impl Options {
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
+    }
+
+    /// Refuses work that needs more than the memory of this collection: `bytes`.
+    ///
+    /// # Errors
+    /// A budget error that names the smallest total budget that leaves this collection enough.
+    pub(crate) fn require(&self, bytes: u64, purpose: &str) -> Result<()> {
+        if bytes <= self.memory_bytes {
+            return Ok(());
+        }
+        let budget = &self.resources.budget;
+        let others = budget.limit().saturating_sub(self.memory_bytes);
+        Ok(budget.require(others.saturating_add(bytes), purpose)?)
     }
 
     /// Bytes for batches in flight, besides the pages.

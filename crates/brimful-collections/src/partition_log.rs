@@ -12,10 +12,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 
+use brimful_store::durable::minimum_bytes;
 use brimful_store::sorter::sort_in_memory;
-use brimful_store::{Error as StoreError, Folder, StoreFile, Traffic};
+use brimful_store::{Error as StoreError, Folder, Reservation, StoreFile};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -68,27 +69,34 @@ pub(crate) struct PartitionLog {
     /// A push or the application of a piece failed half-way: only the state of the last sync is
     /// valid.
     broken: AtomicBool,
+    _memory: Reservation,
 }
 
 impl PartitionLog {
     /// Limit of the memory of the partitions, in bytes.
     pub(crate) const BUFFER_BYTES: u64 = (PARTITIONS * BUFFER_LEN * 8) as u64;
 
-    /// The options without the memory of the partitions, for the pages next to a log.
-    pub(crate) fn leave(mut options: Options) -> Options {
-        options.memory_bytes = options.memory_bytes.saturating_sub(Self::BUFFER_BYTES);
-        options
+    /// Reserves the memory of the partitions, at most half of that of the collection. Returns it
+    /// with the options for the pages next to the log, which have the rest.
+    ///
+    /// # Errors
+    /// `Error::Store` for a collection with less memory.
+    pub(crate) fn reserve(mut options: Options) -> Result<(Reservation, Options)> {
+        let purpose = "for the keys of a collection";
+        let pages_bytes = minimum_bytes(options.page_bytes).max(Self::BUFFER_BYTES);
+        options.require(Self::BUFFER_BYTES + pages_bytes, purpose)?;
+        let memory = options.resources.budget.reserve(Self::BUFFER_BYTES, purpose)?;
+        options.memory_bytes -= Self::BUFFER_BYTES;
+        Ok((memory, options))
     }
 
-    pub(crate) fn new(
-        folder: &dyn Folder,
-        options: &Options,
-        traffic: &Arc<Traffic>,
-    ) -> Result<Self> {
+    /// A log in a nameless file of `folder`, with the memory and the options from
+    /// [`PartitionLog::reserve`].
+    pub(crate) fn new(folder: &dyn Folder, options: &Options, memory: Reservation) -> Result<Self> {
         // A worker holds the piece that it applies, and as much memory again to sort it.
         let share = options.batch_bytes() / options.resources.workers() / 18;
         Ok(Self {
-            file: StoreFile::scratch(folder, traffic)?,
+            file: StoreFile::scratch(folder, options.resources.job.traffic())?,
             end: AtomicU64::new(0),
             parts: (0..PARTITIONS).map(|_| Mutex::default()).collect(),
             len: AtomicU64::new(0),
@@ -96,6 +104,7 @@ impl PartitionLog {
             gate: RwLock::new(()),
             piece_blocks: (share / BUFFER_LEN).max(1),
             broken: AtomicBool::new(false),
+            _memory: memory,
         })
     }
 

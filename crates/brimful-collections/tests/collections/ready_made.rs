@@ -1,6 +1,7 @@
 //! The ready-made collections against those of the standard library, with more data than memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brimful_collections::{
@@ -466,5 +467,39 @@ fn a_map_that_fills_its_budget_keeps_what_it_has_taken() {
             assert_eq!(map.get(&key).unwrap(), Some(value));
         }
         map.verify().unwrap();
+    }
+}
+
+/// An opened collection of any kind, or the error of opening it.
+type Opened = Result<Box<dyn std::any::Any>, Error>;
+/// A function that opens a collection.
+type Open = fn(&Path, Options) -> Opened;
+
+#[test]
+fn pending_keys_count_in_the_budget() {
+    fn opened<T: 'static>(opened: Result<T, Error>) -> Opened {
+        opened.map(|it| Box::new(it) as Box<dyn std::any::Any>)
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let buffer_bytes = DiskMap::KEY_BYTES;
+    let kinds: [(&str, Open); 4] = [
+        ("lists", |path, options| opened(DiskLists::open(path, 10, options))),
+        ("filter", |path, options| opened(BloomFilter::open(path, 1000, 0.01, options))),
+        ("set", |path, options| opened(MembershipSet::open(path, options))),
+        ("counter", |path, options| opened(FrequencyCounter::open(path, options))),
+    ];
+    for (name, open) in kinds {
+        let path = folder.path().join(name);
+        let refused = open(&path, options(1 << 20));
+        let Err(Error::Store(StoreError::Budget { budget: 0x10_0000, needed, .. })) = refused
+        else {
+            panic!("{name}: {:?}", refused.map(drop));
+        };
+        let options = options(needed);
+        let refused = open(&path, options.clone().memory(needed - 1));
+        assert!(refused.is_err(), "{name} with less memory than the budget");
+        let _open = open(&path, options.clone()).unwrap();
+        let used = needed - options.resources.budget.free();
+        assert!(used > buffer_bytes && used < needed, "{name}: {used} of {needed}");
     }
 }
