@@ -271,3 +271,45 @@ impl DiskLists {
 fn items(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks::<ITEM_BYTES>().0.iter().map(|item| u32::from_le_bytes(*item)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brimful_store::{Budget, ErrorKind, Job, Resources};
+
+    use super::*;
+
+    #[test]
+    fn items_that_find_too_little_memory_are_appended_once_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let resources = Resources::new(Budget::new(24 << 20, 0), Arc::new(Job::new()), Some(2));
+        let mut options = Options::new(&Arc::new(resources.unwrap()));
+        options.page_bytes = 4096;
+        let lists = DiskLists::open(folder.path(), 500, options).unwrap();
+        let to: Vec<u32> = (0..20_000).map(|item| item % 500).collect();
+        // Three quarters of the budget without the log are for pages, 31 of which stay in memory.
+        let pages_bytes = (24 - 8) * (1 << 20) / 4 * 3 - 31 * 4096;
+        let mut refused = 0;
+        for round in 0..5 {
+            let items: Vec<u32> = (0..20_000).map(|item| item / 500 + round * 40).collect();
+            lists.append_many(&to, &items).unwrap();
+            for spare in (0..).step_by(64) {
+                lists.bag.pages().owner_holds(pages_bytes - spare);
+                let Err(error) = lists.apply() else {
+                    break;
+                };
+                assert_eq!(error.kind(), ErrorKind::Budget, "{error}");
+                refused += 1;
+            }
+            lists.bag.pages().owner_holds(0);
+        }
+        assert!(refused > 2, "{refused} refused");
+        let expected: Vec<u32> = (0..200).collect();
+        for list in 0..500 {
+            let mut found = lists.get(list).unwrap();
+            found.sort_unstable();
+            assert_eq!(found, expected);
+        }
+    }
+}

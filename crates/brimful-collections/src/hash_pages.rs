@@ -11,7 +11,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use brimful_store::durable::{PageFile, PageId, Scanner, Writing};
 use brimful_store::splitmix::{GOLDEN, splitmix64};
 use brimful_store::wording::counted;
-use brimful_store::{Error as StoreError, Job, Result as StoreResult};
+use brimful_store::{Error as StoreError, ErrorKind, Job, Result as StoreResult};
 
 use crate::WINDOW_PAGES;
 use crate::bucket::{Entries, HEADER_BYTES, Merged};
@@ -177,38 +177,36 @@ impl HashPages {
         Ok(())
     }
 
-    /// Adds ascending mixed keys: to a set, or to a map whose values count them. A cancellation
-    /// interrupts a doubling: the error includes the number of keys added so far.
+    /// Adds ascending mixed keys: to a set, or to a map whose values count them. The error includes
+    /// the number of keys added so far; a cancellation interrupts a doubling.
     pub(crate) fn add_sorted(&self, pages: &PageFile, keys: &[u64]) -> Result<(), (usize, Error)> {
         let mut rest = keys;
         loop {
-            let done = keys.len() - rest.len();
-            let (left, bits) = self.add_some(pages, rest).map_err(|error| (done, error))?;
-            rest = left;
+            let added = self.add_some(pages, &mut rest);
+            let with_count = |error: StoreError| (keys.len() - rest.len(), error.into());
+            let bits = added.map_err(with_count)?;
             if rest.is_empty() {
                 return Ok(());
             }
-            let done = keys.len() - rest.len();
-            self.double(pages, &pages.write(), bits, true).map_err(|error| (done, error.into()))?;
+            self.double(pages, &pages.write(), bits, true).map_err(with_count)?;
         }
     }
 
-    /// Adds keys until a bucket is full; returns the keys from that bucket on, and the number of
-    /// bits that select a bucket. A cancellation leaves all keys unadded.
-    fn add_some<'k>(&self, pages: &PageFile, keys: &'k [u64]) -> Result<(&'k [u64], u32)> {
+    /// Adds keys until a bucket is full, and removes those that it added from `keys`, also before a
+    /// failure; returns the number of bits that select a bucket.
+    fn add_some(&self, pages: &PageFile, keys: &mut &[u64]) -> StoreResult<u32> {
         drop(self.settled(pages, None)?);
         // The same lock order as in doubling.
         let writing = pages.write();
         let buckets = self.settled(pages, Some(&writing))?;
         let bits = buckets.bits;
         if self.is_crowded(pages, bits) {
-            return Ok((keys, bits));
+            return Ok(bits);
         }
         let groups: Vec<&[u64]> =
             keys.chunk_by(|a, b| bucket(*a, bits) == bucket(*b, bits)).collect();
         let bucket_of = |group: &&[u64]| group.first().map_or(0, |key| bucket(*key, bits));
         let mut merged_page = vec![0; pages.page_bytes()];
-        let mut done = 0;
         for window in groups.chunks(window(pages, 2)) {
             if window.len() > 1 {
                 pages.scanner().load(window.iter().map(|group| self.page(bucket_of(group))))?;
@@ -222,16 +220,16 @@ impl HashPages {
                     merged
                 })?;
                 match merged {
-                    Merged::Full => return Ok((keys.get(done..).unwrap_or_default(), bits)),
+                    Merged::Full => return Ok(bits),
                     Merged::Changed { new } => {
                         self.len.fetch_add(new, Ordering::Relaxed);
                     }
                     Merged::Unchanged => {}
                 }
-                done += group.len();
+                *keys = keys.get(group.len()..).unwrap_or_default();
             }
         }
-        Ok((&[], bits))
+        Ok(bits)
     }
 
     /// Sets the value of a mixed key, or removes it; returns the old value.
@@ -396,6 +394,14 @@ impl HashPages {
         match self.split_buckets(pages, writing, buckets.bits, unsplit, may_stop) {
             Ok(()) => *buckets = Buckets { bits: buckets.bits + 1, unsplit: None },
             Err(StoreError::Interrupted) => return Err(StoreError::Interrupted),
+            Err(error) if error.kind() == ErrorKind::Budget => {
+                // Without memory for the new buckets the old ones stay in use. Nothing names the
+                // new pages of the last bucket, and the next doubling writes them again.
+                if *unsplit == 1 << buckets.bits {
+                    buckets.unsplit = None;
+                }
+                return Err(error);
+            }
             Err(error) => {
                 self.broken.store(true, Ordering::Relaxed);
                 return Err(error);

@@ -170,13 +170,49 @@ mod tests {
     use std::sync::Arc;
 
     use brimful_store::durable::PageId;
-    use brimful_store::{Budget, Job, Resources};
+    use brimful_store::{Budget, ErrorKind, Job, Resources};
 
     use super::*;
     use crate::bucket::HEADER_BYTES;
     use crate::fields::u32_at;
 
     const KEY_BYTES: usize = size_of::<u64>();
+
+    #[test]
+    fn keys_that_find_too_little_memory_stay_pending() {
+        let folder = tempfile::tempdir().unwrap();
+        let resources = Resources::new(Budget::new(64 << 20, 0), Arc::new(Job::new()), Some(2));
+        let mut options = Options::new(&Arc::new(resources.unwrap()));
+        options.page_bytes = 4096;
+        let counter = Keyed::open(folder.path(), Kind::FrequencyCounter, 2, options).unwrap();
+        let keys: Vec<u64> = (0..60_000).collect();
+        counter.add_many(&keys).unwrap();
+        assert_eq!(counter.len().unwrap(), 60_000);
+        counter.add_many(&keys).unwrap();
+        counter.add_many(&(60_000..150_000).collect::<Vec<_>>()).unwrap();
+        // Three quarters of the budget without the log are for pages, 31 of which stay in memory.
+        let pages_bytes = (64 - 8) * (1 << 20) / 4 * 3 - 31 * 4096;
+        let mut refused = 0;
+        for spare in (0..).step_by(256) {
+            counter.pages.owner_holds(pages_bytes - spare);
+            let Err(error) = counter.len() else {
+                break;
+            };
+            assert_eq!(error.kind(), ErrorKind::Budget, "{error}");
+            refused += 1;
+        }
+        assert_eq!(counter.len().unwrap(), 150_000);
+        assert!(refused > 2, "{refused} refused");
+        let mut sum = 0;
+        counter
+            .for_each(|key, count| {
+                assert_eq!(count, 1 + u64::from(key < 60_000), "key {key}");
+                sum += count;
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(sum, 210_000);
+    }
 
     /// A set of 100,000 keys in many buckets, after `damage` has changed its first bucket.
     fn verified(damage: impl FnOnce(&mut [u8])) -> Result<u64> {

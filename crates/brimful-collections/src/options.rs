@@ -6,6 +6,9 @@ use brimful_store::Resources;
 
 use crate::error::Result;
 
+/// The maximum bytes for batches in flight.
+const MAX_BATCH_BYTES: u64 = 256 << 20;
+
 /// Memory and threads of one collection.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -47,8 +50,14 @@ impl Options {
         Ok(budget.require(others.saturating_add(bytes), purpose)?)
     }
 
+    /// The memory of a collection whose pages need `bytes`: the rest is for batches, as
+    /// [`Options::batch_bytes`] shares it.
+    pub(crate) fn memory_for_pages(bytes: u64) -> u64 {
+        bytes.saturating_add((bytes.saturating_sub(1) / 3).min(MAX_BATCH_BYTES))
+    }
+
     /// Bytes for batches in flight, besides the pages.
     pub(crate) fn batch_bytes(&self) -> usize {
-        (self.memory_bytes / 4).min(256 << 20) as usize
+        (self.memory_bytes / 4).min(MAX_BATCH_BYTES) as usize
     }
 }

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 
 use brimful_store::durable::minimum_bytes;
 use brimful_store::sorter::sort_in_memory;
-use brimful_store::{Error as StoreError, Folder, Reservation, StoreFile};
+use brimful_store::{Error as StoreError, ErrorKind, Folder, Reservation, StoreFile};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -83,8 +83,8 @@ impl PartitionLog {
     /// `Error::Store` for a collection with less memory.
     pub(crate) fn reserve(mut options: Options) -> Result<(Reservation, Options)> {
         let purpose = "for the keys of a collection";
-        let pages_bytes = minimum_bytes(options.page_bytes).max(Self::BUFFER_BYTES);
-        options.require(Self::BUFFER_BYTES + pages_bytes, purpose)?;
+        let rest = Options::memory_for_pages(minimum_bytes(options.page_bytes));
+        options.require(Self::BUFFER_BYTES + rest.max(Self::BUFFER_BYTES), purpose)?;
         let memory = options.resources.budget.reserve(Self::BUFFER_BYTES, purpose)?;
         options.memory_bytes -= Self::BUFFER_BYTES;
         Ok((memory, options))
@@ -196,9 +196,10 @@ impl PartitionLog {
 
     /// Passes all keys, converted by `map`, to `apply` on the threads of the pool, one sorted piece
     /// of a partition at a time; pushes wait until the drain ends. A cancellation interrupts the
-    /// drain between two pieces or within one. Within a piece, the error of `apply` has the number
-    /// of keys applied, and the other keys of the piece, restored by `unmap`, stay in the log.
-    /// After any other error within a piece, the log refuses all use.
+    /// drain between two pieces or within one, and a budget that is too small within one. Within a
+    /// piece, the error of `apply` has the number of keys applied, and the other keys of the piece,
+    /// restored by `unmap`, stay in the log. After any other error within a piece, the log refuses
+    /// all use.
     pub(crate) fn drain(
         &self,
         options: &Options,
@@ -228,7 +229,8 @@ impl PartitionLog {
                     };
                     keys.drain(..count.min(keys.len()));
                     keys.iter_mut().for_each(|key| *key = unmap(*key));
-                    let is_stop = matches!(error, Error::Store(StoreError::Interrupted));
+                    let is_stop =
+                        matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::Budget);
                     if !is_stop || self.append(&mut part, &keys).is_err() {
                         self.broken.store(true, Ordering::Relaxed);
                     }
@@ -237,7 +239,11 @@ impl PartitionLog {
             }
             Ok(())
         });
-        results.into_iter().collect::<Result<()>>()?;
+        // A thread whose piece fails makes the others refuse the log: its error is the cause.
+        let is_refusal = |error: &Error| matches!(error, Error::Store(StoreError::Poisoned { .. }));
+        let errors = results.into_iter().filter_map(Result::err);
+        let cause = errors.reduce(|a, b| if is_refusal(&a) { b } else { a });
+        cause.map_or(Ok(()), Err)?;
         self.len.store(0, Ordering::Relaxed);
         self.end.store(0, Ordering::Relaxed);
         Ok(())
@@ -273,4 +279,39 @@ impl PartitionLog {
 fn narrowed(keys: &[u64]) -> Option<Vec<u32>> {
     let all = keys.iter().fold(0, |all, key| all | key);
     (all <= u64::from(u32::MAX)).then(|| keys.iter().map(|key| *key as u32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brimful_store::{Budget, Job, Resources};
+
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_piece_comes_before_the_refusals_that_it_causes() {
+        let folder = brimful_store::fault::FaultFolder::new();
+        let resources = Resources::new(Budget::new(32 << 20, 0), Arc::new(Job::new()), Some(2));
+        let (memory, options) =
+            PartitionLog::reserve(Options::new(&Arc::new(resources.unwrap()))).unwrap();
+        let log = PartitionLog::new(&folder, &options, memory).unwrap();
+        let keys: Vec<u64> = (0..256).map(|part| part << (64 - BITS)).collect();
+        log.push(&keys, |key| key, &options).unwrap();
+        let drained = log.drain(
+            &options,
+            |key| key,
+            |key| key,
+            |_| {
+                if rayon::current_thread_index() == Some(1) {
+                    return Err((0, StoreError::corrupt_pages("x", 0, "damaged").into()));
+                }
+                while log.usable().is_ok() {
+                    std::thread::yield_now();
+                }
+                Ok(())
+            },
+        );
+        assert_eq!(drained.unwrap_err().kind(), ErrorKind::Corrupt);
+    }
 }

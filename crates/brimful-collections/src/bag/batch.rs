@@ -490,7 +490,7 @@ impl RecordBag {
 
     /// Appends to the records of ascending `ids`, on one thread; records that were empty get
     /// adjacent positions. An error includes the number of records changed; after a cancellation,
-    /// no other record was changed.
+    /// or if the budget is too small, no other record was changed.
     pub(crate) fn append_sorted(&self, ids: &[u64], items: &[&[u8]]) -> Result<(), (usize, Error)> {
         let mut done = 0;
         self.append_some(ids, items, &mut done)

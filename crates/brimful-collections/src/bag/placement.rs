@@ -45,7 +45,11 @@ impl RecordBag {
             }
         };
         self.set_new_position(writing, id, new)?;
-        self.release(writing, id, position)
+        match self.release(writing, id, position) {
+            // The record has changed. Its old position is an orphan, which the next sync frees.
+            Err(error) if error.kind() == ErrorKind::Budget => Ok(()),
+            released => released,
+        }
     }
 
     /// Changes a record in its present position; false if it does not fit.
