@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use brimful_store::durable::{PageFile, PageId, Scanner};
+use brimful_store::durable::{PageFile, PageId, Scanner, resident_bytes};
 use brimful_store::external::FolderLock;
 use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Folder};
@@ -15,7 +15,7 @@ use brimful_store::{Error as StoreError, Folder};
 use crate::by_range::{Asked, by_range, question_len};
 use crate::error::{Error, Result};
 use crate::fields::u64_at;
-use crate::folder::{Kind, folder_of, lock_folder, open_pages, window};
+use crate::folder::{Kind, folder_of, is_new, lock_folder, open_pages, window};
 use crate::hash_pages::{mix, unmix};
 use crate::options::Options;
 use crate::partition_log::PartitionLog;
@@ -72,6 +72,15 @@ impl BloomFilter {
         let made = [count_pages(options.page_bytes), probes, 0, keys, false_positives.to_bits()];
         let meta: Vec<u8> = made.iter().flat_map(|field| field.to_le_bytes()).collect();
         let (memory, options) = PartitionLog::reserve(options)?;
+        let require_table = |page_bytes: usize| {
+            let bytes = resident_bytes(count_pages(page_bytes), page_bytes);
+            let purpose = format!("for a Bloom filter for {}", counted(keys, "key"));
+            options.require(Options::memory_for_pages(bytes), &purpose)
+        };
+        // A filter that is refused must not be made.
+        if is_new(folder)? {
+            require_table(options.page_bytes)?;
+        }
         let (pages, meta) = open_pages(folder, Kind::BloomFilter, &options, (&meta, 40))?;
         let (found_keys, found_rate) = (u64_at(&meta, 24), f64::from_bits(u64_at(&meta, 32)));
         if (found_keys, found_rate) != (keys, false_positives) {
@@ -93,6 +102,7 @@ impl BloomFilter {
             );
             return Err(StoreError::corrupt_pages(pages.path(), 0, problem).into());
         }
+        require_table(pages.page_bytes())?;
         let log = PartitionLog::new(folder, &options, memory)?;
         Ok(Self {
             pages,

@@ -59,6 +59,12 @@ pub(crate) fn lock_folder(path: &Path) -> Result<(DiskFolder, FolderLock)> {
     Ok((DiskFolder::new(path), lock))
 }
 
+/// True if `folder` has no collection.
+pub(crate) fn is_new(folder: &dyn Folder) -> Result<bool> {
+    let names = folder.list().map_err(|e| StoreError::io(folder.path(), "list", e))?;
+    Ok(!names.iter().any(|name| name == PAGES))
+}
+
 /// Opens the pages in `folder`, or makes them with the description `meta`, whose first
 /// `fixed_bytes` are the same for all types of records.
 pub(crate) fn open_pages(
@@ -68,15 +74,13 @@ pub(crate) fn open_pages(
     (meta, fixed_bytes): (&[u8], usize),
 ) -> Result<(PageFile, Vec<u8>)> {
     let wanted = options.memory_bytes - options.batch_bytes() as u64;
-    let names = folder.list().map_err(|e| brimful_store::Error::io(folder.path(), "list", e))?;
-    let is_new = !names.iter().any(|name| name == PAGES);
     let memory = options
         .resources
         .budget
         .reserve(wanted.max(minimum_bytes(options.page_bytes)), "for the pages of a collection")?;
     let purpose = Purpose { name: PAGES, kind: kind as u32, page_bytes: options.page_bytes };
     let traffic = options.resources.job.traffic();
-    if is_new {
+    if is_new(folder)? {
         let pages = PageFile::create(folder, &purpose, meta, memory, traffic)?;
         return Ok((pages.stopped_by(&options.resources.job), meta.to_vec()));
     }

@@ -53,6 +53,15 @@ pub const fn minimum_bytes(page_bytes: usize) -> u64 {
     (MIN_FRAMES * page_bytes) as u64 + (64 << 10)
 }
 
+/// Smallest memory, in bytes, for a page file with `page_count` pages of `page_bytes`, up to 2^60:
+/// the page table and the map of slots stay in memory.
+pub fn resident_bytes(page_count: u64, page_bytes: usize) -> u64 {
+    // The map of slots has one bit a page, and grows by doubling.
+    let slots = page_count / 4;
+    let table = table::memory_bytes(page_count, page_bytes / table::ENTRY_BYTES);
+    minimum_bytes(page_bytes).saturating_add(table).saturating_add(slots)
+}
+
 /// The owner's description of a page file.
 #[derive(Debug, Clone)]
 pub struct Purpose<'a> {

@@ -503,3 +503,22 @@ fn pending_keys_count_in_the_budget() {
         assert!(used > buffer_bytes && used < needed, "{name}: {used} of {needed}");
     }
 }
+
+#[test]
+fn a_filter_whose_page_table_exceeds_the_budget_is_not_made() {
+    let folder = FaultFolder::new();
+    let keys = 3_000_000_000;
+    let open = |bytes: u64| BloomFilter::open_in(&folder, keys, 0.01, options(bytes));
+    let needed = match open(MEMORY) {
+        Err(Error::Store(StoreError::Budget { budget: MEMORY, needed, .. })) => needed,
+        other => panic!("{other:?}"),
+    };
+    assert!(open(needed - 1).is_err());
+    assert_eq!(folder.used_bytes(), 0);
+    // Keys all over the filter.
+    let filter = open(needed).unwrap();
+    filter.add_many(&(0..3000).collect::<Vec<_>>()).unwrap();
+    assert!(filter.contains(2999).unwrap());
+    filter.sync().unwrap();
+    assert!(filter.contains(0).unwrap());
+}

@@ -77,6 +77,12 @@ impl Entry {
     }
 }
 
+/// Bytes of memory for `entries` entries. For each page of the table, which has `per_page` of them,
+/// there is one entry in the directory, and a mark.
+pub(super) fn memory_bytes(entries: u64, per_page: usize) -> u64 {
+    (entries + entries.div_ceil(per_page as u64)).saturating_mul(ENTRY_BYTES as u64)
+}
+
 #[derive(Debug, Default)]
 struct Stream {
     entries: Vec<Entry>,
@@ -121,11 +127,8 @@ impl Table {
         if len <= stream.entries.len() {
             return Ok(());
         }
-        // For each entry of a page of the table one in the directory, and a mark.
-        let bytes = |entries: usize| {
-            let more = entries.saturating_sub(capacity) as u64;
-            (more + more.div_ceil(per_page as u64)).saturating_mul(ENTRY_BYTES as u64)
-        };
+        let bytes =
+            |entries: usize| memory_bytes(entries.saturating_sub(capacity) as u64, per_page);
         if bytes(len) > free {
             return Err(bytes(len));
         }
