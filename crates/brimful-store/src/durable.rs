@@ -59,7 +59,8 @@ pub fn resident_bytes(page_count: u64, page_bytes: usize) -> u64 {
     // The map of slots has one bit a page, and grows by doubling.
     let slots = page_count / 4;
     let table = table::memory_bytes(page_count, page_bytes / table::ENTRY_BYTES);
-    minimum_bytes(page_bytes).saturating_add(table).saturating_add(slots)
+    let for_syncs = table / SYNC_SHARE;
+    [table, for_syncs, slots].into_iter().fold(minimum_bytes(page_bytes), u64::saturating_add)
 }
 
 /// The owner's description of a page file.
