@@ -19,6 +19,9 @@ pub struct Options {
     /// Page size of a new collection in bytes, a power of two. An existing collection keeps its
     /// own.
     pub page_bytes: usize,
+    /// True if errors of full pages name `memory_bytes`, not the budget: for an owner that divides
+    /// the budget, and computes which one is enough.
+    pub is_share: bool,
 }
 
 impl Options {
@@ -28,6 +31,7 @@ impl Options {
             resources: Arc::clone(resources),
             memory_bytes: resources.budget.free(),
             page_bytes: brimful_store::durable::PAGE_BYTES,
+            is_share: false,
         }
     }
 

@@ -99,7 +99,7 @@ impl Budget {
         match taken {
             Ok(before) => {
                 self.peak.fetch_max(before + bytes, Ordering::Relaxed);
-                Ok(Reservation { budget: Arc::clone(self), bytes })
+                Ok(Reservation { budget: Arc::clone(self), bytes, whole: None })
             }
             Err(used) => Err(self.too_small(used.saturating_add(bytes), purpose)),
         }
@@ -130,9 +130,43 @@ impl Budget {
 pub struct Reservation {
     budget: Arc<Budget>,
     bytes: u64,
+    /// The memory of which these bytes are a part.
+    whole: Option<Whole>,
+}
+
+/// The memory of an owner who reserves a part of it, and uses the rest without a reservation.
+#[derive(Debug, Clone, Copy)]
+pub struct Whole {
+    /// Bytes of the memory.
+    pub bytes: u64,
+    /// The bytes of a memory whose part has so many.
+    pub for_part: fn(u64) -> u64,
+    /// True if errors name the memory of the owner, not the budget.
+    pub is_named: bool,
 }
 
 impl Reservation {
+    /// The same reservation, as a part of `whole`: an error names a budget in which the whole is
+    /// large enough.
+    #[must_use]
+    pub fn part_of(mut self, whole: Whole) -> Self {
+        self.whole = Some(whole);
+        self
+    }
+
+    /// The error of work that needs a reservation of `bytes` in place of this one.
+    pub fn too_small(&self, bytes: u64, purpose: &str) -> Error {
+        let (held, needed) = match self.whole {
+            Some(whole) => (whole.bytes, (whole.for_part)(bytes)),
+            None => (self.bytes, bytes),
+        };
+        if self.whole.is_some_and(|whole| whole.is_named) {
+            return Error::too_small(held, needed, purpose);
+        }
+        let others = self.budget.limit.saturating_sub(held);
+        self.budget.too_small(others.saturating_add(needed), purpose)
+    }
+
     /// Bytes reserved.
     pub fn bytes(&self) -> u64 {
         self.bytes

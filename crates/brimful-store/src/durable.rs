@@ -255,7 +255,7 @@ impl PageFile {
             return Err(Error::PageKind { path: file.path().into(), found, expected });
         }
         let purpose = Purpose { page_bytes: root.page_bytes as usize, ..purpose.clone() };
-        let (table, slots) = commit::read_table(&file, &root, length, memory.bytes())?;
+        let (table, slots) = commit::read_table(&file, &root, length, &memory)?;
         let mut pages = Self::new(file, &purpose, table, slots, memory)?;
         let meta = root.meta.clone();
         pages.committed = Mutex::new(Committed::opened(&root, both));
@@ -329,9 +329,9 @@ impl PageFile {
     pub fn owner_takes(&self, bytes: u64) -> Result<()> {
         let space = self.space();
         let before = self.owner_bytes.load(Ordering::Relaxed);
-        let needed = self.least_bytes(&space) - before + bytes;
-        if bytes > before && needed > self.memory.bytes() {
-            return Err(self.too_small(needed));
+        let more = bytes.saturating_sub(before);
+        if more > 0 && self.least_bytes(&space) + more > self.memory.bytes() {
+            return Err(self.without_room(&space, more));
         }
         self.owner_bytes.store(bytes, Ordering::Relaxed);
         Ok(())
@@ -428,7 +428,7 @@ impl PageFile {
             Guard::Shared(_) => self.memory.bytes().saturating_sub(taken),
         };
         if let Err(more) = space.table.extend_to(page, free) {
-            return Err(self.too_small(taken.saturating_add(more)));
+            return Err(self.without_room(&space, more));
         }
         let pages = space.table.pages();
         self.table_pages
@@ -532,6 +532,15 @@ impl PageFile {
         self.resident_bytes(space) + cache + space.table.memory_bytes() / SYNC_SHARE
     }
 
+    /// The refusal of `more` bytes for the table or the owner.
+    fn without_room(&self, space: &Space, more: u64) -> Error {
+        // With memory for the slots of the pages, and for the entries that a sync adds.
+        let minimum = minimum_bytes(self.page_bytes);
+        let table = space.table.memory_bytes().saturating_add(more);
+        let needed = self.resident_bytes(space) + minimum + table / SYNC_SHARE;
+        self.too_small(needed.saturating_add(more))
+    }
+
     /// Bytes of the memory that are not for the cache.
     fn resident_bytes(&self, space: &Space) -> u64 {
         let owner = self.owner_bytes.load(Ordering::Relaxed);
@@ -539,8 +548,7 @@ impl PageFile {
     }
 
     fn too_small(&self, needed: u64) -> Error {
-        let purpose = format!("for the pages of {}", self.file.path().display());
-        Error::too_small(self.memory.bytes(), needed, purpose)
+        self.memory.too_small(needed, &format!("for the pages of {}", self.file.path().display()))
     }
 
     fn offset(&self, slot: u64) -> u64 {

@@ -162,7 +162,7 @@ impl Error {
         Self::Corrupt { path: path.into(), offset, problem: problem.into(), remedy }
     }
 
-    /// A given budget of `budget` bytes, or a part of it, where `needed` bytes are the least.
+    /// A given budget of `budget` bytes where `needed` bytes are the least.
     pub fn too_small(budget: u64, needed: u64, purpose: impl Into<String>) -> Self {
         let purpose = purpose.into();
         Self::Budget { budget, is_automatic: false, needed, is_estimate: false, purpose }

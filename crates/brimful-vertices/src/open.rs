@@ -120,7 +120,8 @@ impl Default for Schemes {
             })
             .with("file", "file:PATH", Place::Folder, |path, options| {
                 let partition = partition_folder("file", path, options)?;
-                let options = Options::new(&options.resources).memory(options.memory_bytes);
+                let mut options = Options::new(&options.resources).memory(options.memory_bytes);
+                options.is_share = true;
                 Ok(Box::new(FileStore::open(&partition, options)?))
             });
         #[cfg(feature = "kv")]

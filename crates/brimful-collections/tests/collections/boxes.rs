@@ -207,3 +207,35 @@ fn long_records_get_long_pages() {
     let disk = RecordBox::open_in(&folder, 100_001, b"", options(16 << 20)).unwrap();
     disk.fetch(7, |record| assert_eq!(record, &records[7 * 100_001..][..100_001])).unwrap();
 }
+
+#[test]
+fn a_budget_that_a_refusal_names_is_enough() {
+    let refusal = |refused: Result<(), Error>, given: u64| match refused {
+        Err(Error::Store(StoreError::Budget { budget, needed, .. })) => {
+            assert_eq!(budget, given);
+            needed
+        }
+        other => panic!("{other:?}"),
+    };
+    let folder = FaultFolder::new();
+    let open = |bytes: u64| DiskBox::<[u64; 512]>::open_in(&folder, options(bytes));
+    // A page for each record, and 16 bytes of the page table.
+    let last = 20_000;
+    let store = |bytes: u64| {
+        let records = open(bytes)?;
+        records.resize(last + 1)?;
+        records.store(last, &[7; 512])?;
+        records.sync()
+    };
+    let given = 400_000;
+    let needed = refusal(store(given), given);
+    store(needed).unwrap();
+    // To read the table, and then to keep it next to some pages.
+    for given in [262_144, given] {
+        let needed = refusal(open(given).map(drop), given);
+        assert_eq!(open(needed).unwrap().fetch(last).unwrap(), [7; 512]);
+        let shared = options(needed + 1000);
+        let refused = DiskBox::<[u64; 512]>::open_in(&folder, shared.clone().memory(given));
+        refusal(refused.map(drop), needed + 1000);
+    }
+}

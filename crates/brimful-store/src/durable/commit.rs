@@ -11,6 +11,7 @@ use super::root::{MAX_META_BYTES, ROOT_OFFSETS, Root};
 use super::slots::{SlotSet, Slots};
 use super::table::{Entry, Table};
 use super::{PageFile, PageId, Placement, Writing, first_byte};
+use crate::budget::Reservation;
 use crate::error::{Error, Result};
 use crate::file::StoreFile;
 use crate::wording::counted;
@@ -339,7 +340,7 @@ pub(super) fn read_table(
     file: &StoreFile,
     root: &Root,
     length: u64,
-    memory: u64,
+    memory: &Reservation,
 ) -> Result<(Table, Slots)> {
     let page_bytes = root.page_bytes as usize;
     let first = first_byte(page_bytes);
@@ -355,10 +356,10 @@ pub(super) fn read_table(
         );
         return Err(Error::corrupt_pages(file.path(), 0, problem));
     }
-    if pages > memory {
+    if pages > memory.bytes() {
         let purpose = format!("for the page table of {}", file.path().display());
-        let needed = pages + super::minimum_bytes(page_bytes);
-        return Err(Error::too_small(memory, needed, purpose));
+        let page_count = slots_in_file.max(pages / super::table::ENTRY_BYTES as u64);
+        return Err(memory.too_small(super::resident_bytes(page_count, page_bytes), &purpose));
     }
     let (mut table, mut space) = (Table::new(root.page_bytes), Slots::default());
     let offset = |slot: u64| first + slot * root.page_bytes;

@@ -180,6 +180,8 @@ impl Table {
     pub(super) fn decode(&mut self, stream: usize, bytes: &[u8], pages: u64) {
         if let Some(stream) = self.streams.get_mut(stream) {
             let left = (pages as usize).saturating_sub(stream.entries.len());
+            // All at once, because growth by doubling would exceed the memory that was checked.
+            stream.entries.reserve_exact(left);
             stream.entries.extend(bytes.chunks_exact(ENTRY_BYTES).take(left).map(Entry::decode));
         }
     }
