@@ -90,6 +90,8 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
     /// # Errors
     /// `Error::OutOfRange`.
     pub fn fetch_range(&self, start: u64, count: usize) -> Result<Vec<T>> {
+        // Before the memory is taken, because a wrong number may be of any size.
+        self.records.check_range(start, count as u64)?;
         let mut out = vec![T::zeroed(); count];
         self.records.fetch_range(start, bytemuck::cast_slice_mut(&mut out))?;
         Ok(out)

@@ -157,7 +157,8 @@ impl RecordBox {
         if id < len { Ok(()) } else { Err(Error::OutOfRange { path: self.path().into(), id, len }) }
     }
 
-    fn check_range(&self, start: u64, count: u64) -> Result<()> {
+    /// Refuses a range that has ids of no records.
+    pub(crate) fn check_range(&self, start: u64, count: u64) -> Result<()> {
         match start.checked_add(count) {
             Some(end) if end <= self.len() => Ok(()),
             _ => Err(Error::OutOfRange {

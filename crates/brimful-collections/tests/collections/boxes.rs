@@ -239,3 +239,14 @@ fn a_budget_that_a_refusal_names_is_enough() {
         refusal(refused.map(drop), needed + 1000);
     }
 }
+
+#[test]
+fn a_range_beyond_a_box_takes_no_memory() {
+    let disk = DiskBox::<Record>::open_in(&FaultFolder::new(), options(MEMORY)).unwrap();
+    disk.extend(&[[1; 3]; 10]).unwrap();
+    for (start, count) in [(0, 1 << 58), (0, usize::MAX), (3, 8), (u64::MAX, 1)] {
+        let refused = disk.fetch_range(start, count);
+        assert!(matches!(refused, Err(Error::OutOfRange { len: 10, .. })), "{start}, {count}");
+    }
+    assert_eq!(disk.fetch_range(3, 7).unwrap(), [[1; 3]; 7]);
+}
