@@ -64,6 +64,7 @@ impl BloomFilter {
                  not {keys} and {false_positives}"
             )));
         }
+        let (memory, options) = PartitionLog::reserve(options)?;
         // m = -n ln p / (ln 2)^2 bits and k = m/n ln 2 probes (Bloom 1970).
         let bits_per_key = -false_positives.ln() / std::f64::consts::LN_2.powi(2);
         let probes = (bits_per_key * std::f64::consts::LN_2).round().clamp(1.0, 32.0) as u64;
@@ -71,7 +72,6 @@ impl BloomFilter {
         let count_pages = |page_bytes: usize| bits.div_ceil(page_bytes as u64 * 8).max(1);
         let made = [count_pages(options.page_bytes), probes, 0, keys, false_positives.to_bits()];
         let meta: Vec<u8> = made.iter().flat_map(|field| field.to_le_bytes()).collect();
-        let (memory, options) = PartitionLog::reserve(options)?;
         let require_table = |page_bytes: usize| {
             let bytes = resident_bytes(count_pages(page_bytes), page_bytes);
             let purpose = format!("for a Bloom filter for {}", counted(keys, "key"));
@@ -155,7 +155,7 @@ impl BloomFilter {
         // Two hashes give all probes (Kirsch and Mitzenmacher 2006).
         let second = mix(mixed);
         let (mut at, step) = (second as u32, (second >> 32) as u32 | 1);
-        let mask = self.pages.page_bytes() as u32 * 8 - 1;
+        let mask = (self.pages.page_bytes() as u64 * 8 - 1) as u32;
         (0..self.probes).map(move |_| {
             let bit = at & mask;
             at = at.wrapping_add(step);

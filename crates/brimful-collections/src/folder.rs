@@ -74,6 +74,7 @@ pub(crate) fn open_pages(
     options: &Options,
     (meta, fixed_bytes): (&[u8], usize),
 ) -> Result<(PageFile, Vec<u8>)> {
+    options.require_page_size()?;
     let wanted = options.memory_bytes - options.batch_bytes() as u64;
     let memory = options
         .resources

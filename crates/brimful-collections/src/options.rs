@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use brimful_store::Resources;
+use brimful_store::durable::valid_page_bytes;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The maximum bytes for batches in flight.
 const MAX_BATCH_BYTES: u64 = 256 << 20;
@@ -16,8 +17,8 @@ pub struct Options {
     pub resources: Arc<Resources>,
     /// Bytes of memory for this collection.
     pub memory_bytes: u64,
-    /// Page size of a new collection in bytes, a power of two. An existing collection keeps its
-    /// own.
+    /// Page size of a new collection in bytes, a power of two from 4 KiB to 1 GiB. An existing
+    /// collection keeps its own.
     pub page_bytes: usize,
     /// True if errors of full pages name `memory_bytes`, not the budget: for an owner that divides
     /// the budget, and computes which one is enough.
@@ -39,6 +40,20 @@ impl Options {
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
+    }
+
+    /// Refuses a page size that no collection can have.
+    ///
+    /// # Errors
+    /// `Error::Usage`.
+    pub(crate) fn require_page_size(&self) -> Result<()> {
+        if valid_page_bytes(self.page_bytes as u64) {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "the page size must be a power of two from 4096 to 1073741824 bytes, not {}",
+            self.page_bytes
+        )))
     }
 
     /// Refuses work that needs more than the memory of this collection: `bytes`.

@@ -80,8 +80,9 @@ impl PartitionLog {
     /// with the options for the pages next to the log, which have the rest.
     ///
     /// # Errors
-    /// `Error::Store` for a collection with less memory.
+    /// `Error::Store` for a collection with less memory; `Error::Usage` for its page size.
     pub(crate) fn reserve(mut options: Options) -> Result<(Reservation, Options)> {
+        options.require_page_size()?;
         let purpose = "for the keys of a collection";
         let rest = Options::memory_for_pages(minimum_bytes(options.page_bytes));
         options.require(Self::BUFFER_BYTES + rest.max(Self::BUFFER_BYTES), purpose)?;

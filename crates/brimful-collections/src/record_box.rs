@@ -71,6 +71,7 @@ impl RecordBox {
                  ones into a Bag"
             )));
         }
+        options.require_page_size()?;
         options.page_bytes = options.page_bytes.max(record_bytes.next_power_of_two());
         let (pages, meta) =
             open_pages(folder, Kind::Box, &options, (&describe(record_bytes, 0, schema), 16))?;

@@ -33,8 +33,8 @@ use crate::wording::counted;
 pub use bulk::Scanner;
 use commit::Committed;
 use frames::{Frame, Stripe};
-pub use root::{MAX_META_BYTES, STREAMS, VERSION};
-use root::{ROOTS_BYTES, Root, valid_page_bytes};
+pub use root::{MAX_META_BYTES, STREAMS, VERSION, valid_page_bytes};
+use root::{ROOTS_BYTES, Root};
 use slots::Slots;
 pub use table::PageId;
 use table::{Entry, Table};
@@ -70,7 +70,7 @@ pub struct Purpose<'a> {
     pub name: &'a str,
     /// A number that distinguishes the owners' formats.
     pub kind: u32,
-    /// Bytes of a page: a power of two.
+    /// Bytes of a page: a power of two from 4 KiB to 1 GiB.
     pub page_bytes: usize,
 }
 

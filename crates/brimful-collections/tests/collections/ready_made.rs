@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use brimful_collections::{
     BloomFilter, Codec, DiskLists, DiskMap, Error, FrequencyCounter, MembershipSet, Options,
-    SpillingMap,
+    RecordBag, RecordBox, SpillingMap,
 };
 use brimful_store::Error as StoreError;
 use brimful_store::fault::{FaultFolder, FaultPlan, Operation};
@@ -521,4 +521,26 @@ fn a_filter_whose_page_table_exceeds_the_budget_is_not_made() {
     assert!(filter.contains(2999).unwrap());
     filter.sync().unwrap();
     assert!(filter.contains(0).unwrap());
+}
+
+#[test]
+fn a_page_size_out_of_range_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for page_bytes in [0, 1, 8, 1000, 2048, 5000, 1 << 31, usize::MAX] {
+        let options = || Options { page_bytes, ..options(MEMORY) };
+        let path = |name: &str| folder.path().join(name);
+        let opened = [
+            RecordBox::open(&path("box"), 8, b"", options()).map(drop),
+            RecordBag::open(&path("bag"), b"", options()).map(drop),
+            DiskMap::open(&path("map"), options()).map(drop),
+            DiskLists::open(&path("lists"), 3, options()).map(drop),
+            MembershipSet::open(&path("set"), options()).map(drop),
+            BloomFilter::open(&path("filter"), 10, 0.1, options()).map(drop),
+        ];
+        for opened in opened {
+            let refused = opened.unwrap_err();
+            assert!(matches!(refused, Error::Usage(_)), "{refused}");
+            assert!(refused.to_string().ends_with(&format!("bytes, not {page_bytes}")));
+        }
+    }
 }

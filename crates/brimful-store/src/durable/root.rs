@@ -118,7 +118,7 @@ impl Root {
 }
 
 /// True for valid page sizes: powers of two from 4 KiB to 1 GiB.
-pub(super) fn valid_page_bytes(bytes: u64) -> bool {
+pub fn valid_page_bytes(bytes: u64) -> bool {
     bytes.is_power_of_two() && (4 << 10..=1 << 30).contains(&bytes)
 }
 
