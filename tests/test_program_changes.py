@@ -190,6 +190,27 @@ def test_scores_and_create_are_those_of_the_program() -> None:
         assert dict(bf.run(graph, Loud())) == {1: [1], 5: [5, 1]}
 
 
+@pytest.mark.parametrize("defines_score", [False, True])
+@pytest.mark.parametrize("changes", [False, True])
+def test_other_methods_see_the_last_signal_as_described(defines_score: bool, changes: bool) -> None:
+    class Sees(Hops):
+        mutates = changes
+        seen: ClassVar[list[Any]] = []
+
+        def collect(self, vertex: Any, signals: list[int]) -> list[int]:
+            self.seen.append((vertex.signalled, vertex.has_signalled))
+            return super().collect(vertex, signals)
+
+    class Scores(Sees):
+        def signal_score(self, vertex: Any) -> float:
+            return super().signal_score(vertex)
+
+    with graph_of([1, 2], [2, 1]) as graph:
+        bf.run(graph, Scores() if defines_score else Sees(), max_supersteps=1)
+    signalled = [99] if defines_score and not changes else None
+    assert (signalled, defines_score or changes) in Sees.seen
+
+
 def test_a_resolver_decides_about_conflicts() -> None:
     class Adds(Hops):
         conflicts: ClassVar[list[Any]] = []

@@ -48,12 +48,20 @@ class Vertex(Protocol):
 
     @property
     def signalled(self) -> Any:
-        """Its state when it last signalled; None before that, and outside `signal_score`."""
+        """Its state when it last signalled; None before that.
+
+        Only `signal_score` may rely on it: elsewhere it is None, unless the class defines
+        `signal_score` and does not set `mutates`.
+        """
         ...
 
     @property
     def has_signalled(self) -> bool:
-        """True if it has signalled; False outside `signal_score`."""
+        """True if it has signalled.
+
+        Only `signal_score` may rely on it: elsewhere it is False, unless the class defines
+        `signal_score` or sets `mutates`.
+        """
         ...
 
     @property
