@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -110,6 +111,16 @@ def test_a_bag_refuses(tmp_path: Path, call: object, error: type[Exception]) -> 
         assert list(bag) == [b"a"]
 
 
+class Texts:
+    """A serializer that forgets to encode."""
+
+    def dumps(self, value: object) -> str:
+        return str(value)
+
+    def loads(self, data: bytes) -> object:
+        return int(data)
+
+
 def test_a_value_that_a_serializer_cannot_write_is_refused(tmp_path: Path) -> None:
     with bf.Bag(tmp_path / "b", serializer="json", budget=BUDGET) as bag:
         bag.append(1)
@@ -122,6 +133,22 @@ def test_a_value_that_a_serializer_cannot_write_is_refused(tmp_path: Path) -> No
             with pytest.raises(bf.UsageError, match="the serializer json cannot write set: "):
                 call()
         assert list(bag) == [1]
+
+
+@pytest.mark.parametrize(
+    ("serializer", "value", "says"),
+    [
+        ("bytes", 3, "the serializer bytes cannot write int: it writes only bytes; open the bag"),
+        ("str", b"a", "the serializer str cannot write bytes: it writes only text; open the bag"),
+        (Texts(), 3, "the serializer Texts cannot write int: its dumps returned str, not bytes;"),
+    ],
+)
+def test_what_is_not_bytes_is_refused(
+    tmp_path: Path, serializer: Any, value: object, says: str
+) -> None:
+    bag = bf.Bag(tmp_path / "b", serializer=serializer, budget=BUDGET)
+    with bag, pytest.raises(bf.UsageError, match=says):
+        bag.append(value)
 
 
 def test_an_iteration_leaves_out_records_that_another_thread_removes(tmp_path: Path) -> None:

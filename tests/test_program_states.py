@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,41 @@ def test_states_that_a_store_cannot_keep_are_refused(state: Any, says: str) -> N
         assert raised.value.vertex == 3
         kept = bf.run(graph, Constant(state), store="bytes", serializer="pickle", budget="64M")
         assert kept[3] == state
+
+
+class Texts:
+    """A serializer that forgets to encode."""
+
+    def dumps(self, value: object) -> str:
+        return str(value)
+
+    def loads(self, data: bytes) -> object:
+        return json.loads(data)
+
+
+class Buffers(Texts):
+    """A serializer that returns a buffer."""
+
+    def dumps(self, value: object) -> Any:
+        return bytearray(json.dumps(value), "ascii")
+
+
+@pytest.mark.parametrize(
+    ("serializer", "says"),
+    [
+        (
+            Texts(),
+            r"the serializer Texts cannot write NoneType \(its dumps returned str, not bytes\)",
+        ),
+        ("bytes", r"the serializer bytes cannot write NoneType \(it writes only bytes\); return"),
+    ],
+)
+def test_what_is_not_bytes_names_the_serializer(serializer: Any, says: str) -> None:
+    given: dict[str, Any] = {"store": "bytes", "budget": "64M"}
+    with made() as graph:
+        with pytest.raises(bf.ProgramError, match=says):
+            bf.run(graph, Constant(5), serializer=serializer, **given)
+        assert bf.run(graph, Constant(5), serializer=Buffers(), **given)[3] == 5
 
 
 @pytest.mark.parametrize(
@@ -243,7 +279,7 @@ def test_serializers_of_ones_own() -> None:
 
 
 def test_a_serializer_with_the_name_of_a_built_in_one_is_used() -> None:
-    class json:
+    class Json:
         @staticmethod
         def dumps(state: Any) -> bytes:
             return b"own" + pickle.dumps(state)
@@ -254,7 +290,8 @@ def test_a_serializer_with_the_name_of_a_built_in_one_is_used() -> None:
             read.append(written)
             return pickle.loads(written[3:])
 
+    Json.__name__ = "json"
     read: list[bytes] = []
     with made() as graph:
-        assert bf.run(graph, Constant([1]), store="bytes", serializer=json)[3] == [1]
+        assert bf.run(graph, Constant([1]), store="bytes", serializer=Json)[3] == [1]
     assert read

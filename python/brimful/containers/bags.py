@@ -477,7 +477,19 @@ def serializer_of(
     # The module `pickle` writes what "pickle" does; others only share the name of a built-in one.
     if name in _NAMED and serializer is not sys.modules.get("pickle"):
         name = f"object {name}"
-    return name, serializer.dumps, serializer.loads
+    return name, _returning_bytes(serializer.dumps), serializer.loads
+
+
+def _returning_bytes(dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """Return `dumps` of a user with an error if it returns anything but bytes."""
+
+    def write(value: Any) -> bytes:
+        data = dumps(value)
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise TypeError(f"its dumps returned {type(data).__name__}, not bytes")
+        return bytes(data)
+
+    return write
 
 
 def _refusing(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
@@ -490,7 +502,8 @@ def _refusing(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes
             raise
         except Exception as error:
             raise UsageError(
-                f"the serializer {name} cannot write {type(value).__name__}: {error}"
+                f"the serializer {name} cannot write {type(value).__name__}: {error}; open the bag "
+                "with another serializer"
             ) from error
 
     return write
@@ -510,14 +523,12 @@ def _json_number(value: Any) -> Any:
 
 
 def _require_bytes(value: Any) -> bytes:
-    if not isinstance(value, (bytes, bytearray, memoryview)):
-        raise UsageError(
-            f"a record must be bytes, not {type(value).__name__}; open the bag with a serializer"
-        )
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError("it writes only bytes")
     return bytes(value)
 
 
 def _encode_text(value: Any) -> bytes:
     if not isinstance(value, str):
-        raise UsageError(f"a record must be text, not {type(value).__name__}")
+        raise TypeError("it writes only text")
     return value.encode()
