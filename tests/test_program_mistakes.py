@@ -322,6 +322,26 @@ def test_failures_besides_compute_name_their_action(graph: bf.Graph) -> None:
 
 
 @pytest.mark.parametrize(
+    ("base", "method", "mutates", "remedy"),
+    [
+        (Changing, "initial_state", True, "request changes in signal or collect"),
+        (Changing, "initial_state", False, "set mutates = True in the class of the program"),
+        (Halting, "initial_value", True, "request changes in compute"),
+    ],
+)
+def test_requests_before_the_first_superstep_come_with_a_remedy(
+    graph: bf.Graph, base: type, method: str, mutates: bool, remedy: str
+) -> None:
+    def first(self: object, vertex: Any) -> int:
+        vertex.request_add_edge(1, 3)
+        return 0
+
+    program = type("Wrong", (base,), {method: first, "mutates": mutates})()
+    with pytest.raises(bf.ProgramError, match=f"no attribute 'request_add_edge'; {remedy}$"):
+        bf.run(graph, program)
+
+
+@pytest.mark.parametrize(
     ("base", "statement", "remedy"),
     [
         (Largest, "vertex.request_add_edge(1, 3)", "set mutates = True in the class of the"),

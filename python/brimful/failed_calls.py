@@ -117,7 +117,9 @@ def _remedy(cause: AttributeError, program: Program | Pregel) -> str | None:
         return None
     own, other = (Vertex, PregelVertex) if isinstance(program, Program) else (PregelVertex, Vertex)
     if cause.name.startswith("request_") and hasattr(PregelVertex, cause.name):
-        return "set mutates = True in the class of the program"
+        if not program.mutates:
+            return "set mutates = True in the class of the program"
+        return f"request changes in {'signal or collect' if own is Vertex else 'compute'}"
     if cause.name == "value":
         return "read vertex.state"
     if cause.name == "state":
