@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from brimful.io.output import write_table
+from brimful.tables import parquet_pages
 from cgroup import hard_limit
 from command import BUDGET, DONE, brimful, smallest, succeed
 from nightly import rows_with_nightly, with_nightly
@@ -191,3 +192,35 @@ def test_long_columns_of_vertices_are_written_in_little_memory(tmp_path: Path) -
         least = smallest(*words)
         with hard_limit(int(least.removesuffix("M")) * MIB) as enter:
             succeed(*words, "--budget", least, before=enter)
+
+
+def test_the_budget_named_for_rows_of_long_texts_is_enough(tmp_path: Path) -> None:
+    graph, table = tmp_path / "g.brimful", tmp_path / "t.parquet"
+    succeed("generate", "chain", graph, "--vertices", 4_000, "--quiet")
+    texts = [f"{row} " * 1_000 for row in range(4_000)]
+    pq.write_table(pa.table({"vertex": list(range(4_000)), "text": texts}), table)
+    succeed("columns", graph, table, "--quiet")
+    out = tmp_path / "out.parquet"
+    for words in (["columns", graph], ["run", "degrees", graph, "--with", "text"]):
+        words += ["-o", out, "--overwrite"]
+        within(int(smallest(*words).removesuffix("M")), *words)
+
+
+@pytest.mark.parametrize("names", [None, ["ids", "c7"], []])
+def test_needs_of_columns_are_known_without_pyarrow(
+    tmp_path: Path, names: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The first row groups suffice.
+    monkeypatch.setattr(parquet_pages, "_READ_BYTES", 1 << 10)
+    path = tmp_path / "wide.parquet"
+    numbers = {f"c{at}": range(at, at + 40) for at in range(100)}
+    rows = {"ids": [{"own": at, "all": [at]} for at in range(40)], **numbers}
+    pq.write_table(pa.table(rows), path, row_group_size=20)
+    group = pq.read_metadata(path).row_group(0)
+    chunks = [group.column(at) for at in range(group.num_columns)]
+    chosen = [one for one in chunks if names is None or one.path_in_schema.split(".")[0] in names]
+    needs = parquet_pages.known_group_needs(str(path), names)
+    assert needs is not None
+    assert needs.footer_bytes == int.from_bytes(path.read_bytes()[-8:-4], "little")
+    assert needs.columns == len(chosen)
+    assert needs.group_bytes == sum(one.total_uncompressed_size for one in chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import asdict
 
 from brimful.cli import options as shared
@@ -48,7 +49,13 @@ def add_to(verbs: shared.Verbs) -> None:
 def act(options: argparse.Namespace) -> None:
     """Add the columns if there is a table, then print those of the graph."""
     from brimful import _native
-    from brimful.tables.columns import add_vertex_columns, schema_of, vertex_rows
+    from brimful.tables.columns import (
+        add_vertex_columns,
+        footers_bytes,
+        rows_bytes,
+        schema_of,
+        vertex_rows,
+    )
     from brimful.tables.connection import JOIN_BYTES
     from brimful.tables.edge_columns import edge_columns
     from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
@@ -61,11 +68,15 @@ def act(options: argparse.Namespace) -> None:
         check_output(options.output, overwrite=options.overwrite)
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
-        if options.table is None:
-            given.require(ARROW_RESERVE_BYTES, "to read columns")
-        else:
+        if options.table is not None:
             given.require(JOIN_BYTES, "for a join")
+        elif not os.path.isdir(options.graph):
+            # Before the import, which may need less.
+            given.require(ARROW_RESERVE_BYTES, "to read columns")
         graph = shared.open_named_graph(options, given, progress)
+        if options.table is None:
+            more = footers_bytes(graph) if options.output is None else rows_bytes(graph, None)
+            given.require(ARROW_RESERVE_BYTES + more, "to read columns")
         shrink_arrow_pools()
         figures: dict[str, object] = {}
         if options.table is not None:

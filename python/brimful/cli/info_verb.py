@@ -60,6 +60,7 @@ def add_to(verbs: shared.Verbs) -> None:
 def act(options: argparse.Namespace) -> None:
     """Print the properties of the graph, and the plots and reports that the options name."""
     from brimful.graph import Graph
+    from brimful.tables.columns import footers_bytes
     from brimful.tables.edge_columns import has_columns
     from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
@@ -82,7 +83,7 @@ def act(options: argparse.Namespace) -> None:
 
             census = census_of(graph, given.leaving(report_html.REPORT_RESERVE_BYTES))
         elif has_columns(native):
-            given.require(ARROW_RESERVE_BYTES, "to read columns")
+            given.require(ARROW_RESERVE_BYTES + footers_bytes(native), "to read columns")
             shrink_arrow_pools()
         figures = graph.info()
         if census is not None and options.plots:

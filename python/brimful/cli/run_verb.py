@@ -159,7 +159,6 @@ def _run(
     if saving:
         _refuse_part(options)
     joins = join is not None or options.columns is not None
-    reserve_bytes = _reserve_bytes(options, join, recorder)
     with (
         contextlib.ExitStack() as stack,
         ProgressLine(quiet=options.quiet) as progress,
@@ -173,6 +172,7 @@ def _run(
             graph, shared.chosen(options, WhereOptions), weighted=options.weighted is True
         )
         graph = stack.enter_context(where.part(given))
+        reserve_bytes = _reserve_bytes(options, graph, join, recorder)
         cluster = shared.chosen(options, ClusterOptions)
         request = run_request(
             options, options.algorithm, sources_of(options, graph), cluster=cluster
@@ -299,7 +299,10 @@ def _measured(stats: dict[str, Any], index_bytes: int) -> str:
 
 
 def _reserve_bytes(
-    options: argparse.Namespace, join: Columns | None, recorder: Recorder | None
+    options: argparse.Namespace,
+    graph: _native.Graph,
+    join: Columns | None,
+    recorder: Recorder | None,
 ) -> int:
     """Return the bytes of the budget that stay free for writing the result and a report."""
     if join is not None:
@@ -307,7 +310,10 @@ def _reserve_bytes(
 
         reserve_bytes = JOIN_RESERVE_BYTES
     elif options.columns is not None:
-        reserve_bytes = ARROW_RESERVE_BYTES
+        from brimful.tables.columns import rows_bytes
+
+        names = column_names(options.columns, "--with")
+        reserve_bytes = ARROW_RESERVE_BYTES + rows_bytes(graph, names)
     else:
         reserve_bytes = reserve_of_result(options.output)
     if recorder is not None:

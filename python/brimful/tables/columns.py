@@ -17,6 +17,7 @@ from brimful.errors import CorruptError, InputError, NotFoundError, StoreIoError
 from brimful.io.output import native_batches, stream_batches, write_parquet
 from brimful.io.regular import writing_to
 from brimful.tables.joining import Join, JoinTally
+from brimful.tables.parquet_pages import GroupNeeds, known_group_needs
 from brimful.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
@@ -33,8 +34,46 @@ EDGES = "edges"
 WRITTEN: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 #: Batches in which a group of rows is read.
 _BATCHES_OF_GROUP = 8
+#: Bytes that a byte of a footer takes once it is parsed.
+_FOOTER_SHARE = 16
+#: Bytes that reading and writing a column take besides its values.
+_COLUMN_BYTES = 24 << 10
+#: Bytes that reading and writing a byte of a group of rows take: its pages, compressed and not,
+#: the rows, and the same of the output.
+_GROUP_SHARE = 8
+#: Bytes of these that a reserve for pyarrow covers.
+_USUAL_BYTES = 8 << 20
 #: A Parquet file ends with the length of its footer and a magic word, of 4 bytes each.
 _END_BYTES = 8
+
+
+def footers_bytes(graph: _native.Graph) -> int:
+    """Return the bytes that the names and types of all columns take; pyarrow need not be loaded."""
+    needs = [_known_needs(graph, table, []) for table in (VERTICES, EDGES)]
+    return sum(_FOOTER_SHARE * one.footer_bytes for one in needs if one is not None)
+
+
+def rows_bytes(graph: _native.Graph, names: Sequence[str] | None, table: str = VERTICES) -> int:
+    """Return the bytes of reading and writing columns beyond `ARROW_RESERVE_BYTES`.
+
+    The columns are those with some names; None: all. pyarrow need not be loaded.
+    """
+    needs = _known_needs(graph, table, names)
+    if needs is None:
+        return 0
+    values = _COLUMN_BYTES * needs.columns + _GROUP_SHARE * needs.group_bytes
+    return footers_bytes(graph) + max(values - _USUAL_BYTES, 0)
+
+
+def _known_needs(
+    graph: _native.Graph, table: str, names: Sequence[str] | None
+) -> GroupNeeds | None:
+    """Measure columns of a table; None: there is no table, or reading it raises an error."""
+    path = graph.table_path(table)
+    try:
+        return None if path is None else known_group_needs(path, names)
+    except OSError:
+        return None
 
 
 def schema_of(graph: _native.Graph, table: str = VERTICES) -> pyarrow.Schema:

@@ -22,6 +22,8 @@ _END = struct.Struct("<I4s")
 #: The longest footer that is read without pyarrow, of some thousand column chunks. As objects of
 #: Python it takes up to 80 times its bytes, where there is least memory.
 _FOOTER_BYTES = 128 << 10
+#: Bytes of a footer whose row groups are read one by one, which takes half a second.
+_READ_BYTES = 1 << 20
 #: The largest size or offset in a file.
 _MOST = 1 << 62
 #: Bytes of a header that are read, one size after the other until it is whole: statistics of long
@@ -72,20 +74,65 @@ def footer_chunks(raw: Any) -> list[FooterChunk] | None:
 
     None if the footer is long, encrypted or damaged; pyarrow then raises the error.
     """
+    length = _footer_length(raw)
+    if length is None or length > _FOOTER_BYTES:
+        return None
+    try:
+        footer = ThriftReader(raw.read(length)).struct()
+        return [_chunk(column[3]) for group in footer[4] for column in group[1]]
+    except (IndexError, KeyError, TypeError, AttributeError, UnicodeDecodeError, NoThriftError):
+        return None
+
+
+def _footer_length(raw: Any) -> int | None:
+    """Go to the footer of an open file, and return its bytes; None: the file has none."""
     size = raw.seek(0, os.SEEK_END)
     raw.seek(max(size - _END.size, 0))
     end = raw.read(_END.size)
     if len(end) < _END.size:
         return None
     length, magic = _END.unpack(end)
-    if magic != _MAGIC or length > min(_FOOTER_BYTES, size - _END.size):
+    if magic != _MAGIC or length > size - _END.size:
         return None
     raw.seek(size - _END.size - length)
+    return int(length)
+
+
+@dataclass(frozen=True)
+class GroupNeeds:
+    """Bytes of a footer, and of the chosen columns in a row group, with their number.
+
+    `group_bytes` are uncompressed: the sum of the largest column chunks.
+    """
+
+    footer_bytes: int
+    columns: int
+    group_bytes: int
+
+
+def known_group_needs(path: str, names: Sequence[str] | None) -> GroupNeeds | None:
+    """Measure the columns with some names, None: all, of a file; pyarrow need not be loaded.
+
+    A structure counts as several columns. Of a long footer, the first row groups are read. None if
+    the footer is encrypted or damaged; pyarrow then raises the error.
+    """
+    with open(path, "rb") as raw:
+        length = _footer_length(raw)
+        if length is None:
+            return None
+        reader, largest = ThriftReader(raw.read(length)), dict[str, int]()
+    chosen = None if names is None else set(names)
     try:
-        footer = ThriftReader(raw.read(length)).struct()
-        return [_chunk(column[3]) for group in footer[4] for column in group[1]]
+        for column in reader.items(4, 1):
+            name, size = column[3][3][0].decode(), _size(column[3][6])
+            path_in_schema = b".".join(column[3][3]).decode()
+            if reader.at > _READ_BYTES and path_in_schema in largest:
+                break
+            is_chosen = chosen is None or name in chosen
+            largest[path_in_schema] = max(largest.get(path_in_schema, 0), size * is_chosen)
     except (IndexError, KeyError, TypeError, AttributeError, UnicodeDecodeError, NoThriftError):
         return None
+    return GroupNeeds(length, sum(map(bool, largest.values())), sum(largest.values()))
 
 
 def _chunk(fields: dict[int, Any]) -> FooterChunk:

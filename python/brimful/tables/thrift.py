@@ -7,6 +7,7 @@ and structs.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 #: Types of the protocol.
@@ -42,13 +43,42 @@ class ThriftReader:
             NoThriftError: The bytes are none.
         """
         fields: dict[int, Any] = {}
+        for field, kind in self._fields():
+            # A field's truth value is its type.
+            fields[field] = kind == _TRUE if kind in (_TRUE, _FALSE) else self._value(kind, depth)
+        return fields
+
+    def items(self, field: int, *inner: int) -> Iterator[Any]:
+        """Yield the items of a list in the struct that begins here, and keep none.
+
+        With `inner` they are structs, and the items of their own lists are yielded, and so on.
+
+        Raises:
+            IndexError: The struct reaches beyond the end of the bytes.
+            NoThriftError: The bytes are none.
+        """
+        for found, kind in self._fields():
+            if found == field and kind == _LIST:
+                of, count = self._list_head()
+                for _ in range(count):
+                    if inner and of == _STRUCT:
+                        yield from self.items(*inner)
+                    else:
+                        yield self._value(of, 1)
+            elif kind not in (_TRUE, _FALSE):
+                self._value(kind, 0)
+
+    def _fields(self) -> Iterator[tuple[int, int]]:
+        """Yield number and type of each field of a struct; the caller reads the value."""
         last = 0
         while head := self._byte():
             last = last + (head >> 4) if head >> 4 else self._number()
-            kind = head & 15
-            # A field's truth value is its type.
-            fields[last] = kind == _TRUE if kind in (_TRUE, _FALSE) else self._value(kind, depth)
-        return fields
+            yield last, head & 15
+
+    def _list_head(self) -> tuple[int, int]:
+        """Read the type and the number of the items of a list."""
+        head = self._byte()
+        return head & 15, self._varint() if head >> 4 == 15 else head >> 4
 
     def _value(self, kind: int, depth: int) -> Any:
         if depth > _DEEPEST:
@@ -60,9 +90,8 @@ class ThriftReader:
         if kind == _STRUCT:
             return self.struct(depth + 1)
         if kind in (_LIST, _SET):
-            head = self._byte()
-            count = self._varint() if head >> 4 == 15 else head >> 4
-            return [self._value(head & 15, depth + 1) for _ in range(count)]
+            of, count = self._list_head()
+            return [self._value(of, depth + 1) for _ in range(count)]
         if kind == _MAP:
             count = self._varint()
             kinds = self._byte() if count else 0
