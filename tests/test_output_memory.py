@@ -224,3 +224,13 @@ def test_needs_of_columns_are_known_without_pyarrow(
     assert needs.footer_bytes == int.from_bytes(path.read_bytes()[-8:-4], "little")
     assert needs.columns == len(chosen)
     assert needs.group_bytes == sum(one.total_uncompressed_size for one in chosen)
+
+
+def test_a_report_on_a_graph_with_columns_counts_their_reader(tmp_path: Path) -> None:
+    graph, table = tmp_path / "g.brimful", tmp_path / "t.csv"
+    succeed("generate", "chain", graph, "--vertices", 100, "--quiet")
+    words = ["info", graph, "--html", tmp_path / "out.html"]
+    before = int(smallest(*words).removesuffix("M"))
+    table.write_text("vertex,year\n1,2000\n")
+    succeed("columns", graph, table, "--quiet")
+    assert int(smallest(*words).removesuffix("M")) >= before + 8

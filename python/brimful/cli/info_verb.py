@@ -62,7 +62,7 @@ def act(options: argparse.Namespace) -> None:
     from brimful.graph import Graph
     from brimful.tables.columns import footers_bytes
     from brimful.tables.edge_columns import has_columns
-    from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
+    from brimful.tables.edge_table import ARROW_RESERVE_BYTES, PARQUET_BYTES, shrink_arrow_pools
 
     if options.html is not None:
         from brimful.report.html import check_report
@@ -75,15 +75,18 @@ def act(options: argparse.Namespace) -> None:
         native = shared.open_named_graph(options, given, progress)
         around = around_of(options, native)
         graph = Graph(native)
-        census = None
+        census, columns_bytes = None, footers_bytes(native)
         # The budget is checked before the figures of columns load pyarrow.
         if options.plots or options.html is not None:
             from brimful.looks import census_of
             from brimful.report import html as report_html
 
-            census = census_of(graph, given.leaving(report_html.REPORT_RESERVE_BYTES))
+            columns_bytes += PARQUET_BYTES if has_columns(native) else 0
+            left = given.leaving(report_html.REPORT_RESERVE_BYTES + columns_bytes)
+            census = census_of(graph, left)
         elif has_columns(native):
-            given.require(ARROW_RESERVE_BYTES + footers_bytes(native), "to read columns")
+            given.require(ARROW_RESERVE_BYTES + columns_bytes, "to read columns")
+        if has_columns(native):
             shrink_arrow_pools()
         figures = graph.info()
         if census is not None and options.plots:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Bytes that a pyarrow reader or writer needs besides brimful's own memory.
 ARROW_RESERVE_BYTES = 64 << 20
+#: Bytes of these that its reader of Parquet takes, which reports of other graphs do not load.
+PARQUET_BYTES = 12 << 20
 #: The key under which an exported schema declares its graph.
 _DECLARATION = b"brimful"
 
