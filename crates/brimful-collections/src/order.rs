@@ -36,7 +36,7 @@ impl Ids {
     /// Number of ids.
     pub fn len(&self) -> usize {
         match self {
-            Self::Range(range) => (range.end - range.start) as usize,
+            Self::Range(range) => range.end.saturating_sub(range.start) as usize,
             Self::List(ids) => ids.len(),
         }
     }

@@ -204,7 +204,7 @@ impl RecordBox {
         let (first, rest) = out.split_at_mut(head * self.record_bytes);
         self.fetch_pages(start, first)?;
         let piece = WINDOW_PAGES * 4 * self.per_page;
-        let pieces = || (start + head as u64..).step_by(piece);
+        let pieces = || (start + head as u64..start + count as u64).step_by(piece);
         let bytes = piece * self.record_bytes;
         if rest.len() <= bytes {
             return self.fetch_pages(start + head as u64, rest);
@@ -226,7 +226,7 @@ impl RecordBox {
         let copy = |page: PageId, bytes: &[u8], out: &mut [u8]| {
             let first = page.number() * self.per_page as u64;
             let from = start.max(first);
-            let to = (start + count as u64).min(first + self.per_page as u64);
+            let to = (start + count as u64).min(first.saturating_add(self.per_page as u64));
             let source = (from - first) as usize * self.record_bytes
                 ..(to - first) as usize * self.record_bytes;
             let target = (from - start) as usize * self.record_bytes

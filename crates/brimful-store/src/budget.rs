@@ -44,7 +44,7 @@ impl Budget {
         Arc::new(Self {
             total,
             is_automatic,
-            named_overhead: overhead + margin,
+            named_overhead: overhead.saturating_add(margin),
             limit: total.saturating_sub(overhead),
             used: AtomicU64::new(0),
             peak: AtomicU64::new(0),
@@ -238,6 +238,8 @@ mod tests {
             Err(Error::Budget { budget: 1, needed: 50, .. })
         ));
         assert_eq!(budget.smallest(10), 50);
+        let budget = Budget::given(10, u64::MAX, u64::MAX);
+        assert_eq!((budget.limit(), budget.smallest(10)), (0, u64::MAX));
     }
 
     #[test]

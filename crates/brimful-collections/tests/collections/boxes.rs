@@ -1,6 +1,9 @@
 //! `DiskBox` against a vector.
 
-use brimful_collections::{DiskBox, Error, Order, RecordBox};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use brimful_collections::{DiskBox, Error, Ids, Order, RecordBox};
 use brimful_store::Error as StoreError;
 use brimful_store::fault::{FaultFolder, FaultPlan, Operation};
 
@@ -249,4 +252,21 @@ fn a_range_beyond_a_box_takes_no_memory() {
         assert!(matches!(refused, Err(Error::OutOfRange { len: 10, .. })), "{start}, {count}");
     }
     assert_eq!(disk.fetch_range(3, 7).unwrap(), [[1; 3]; 7]);
+}
+
+#[test]
+fn ids_up_to_the_largest_number_are_read() {
+    let disk = DiskBox::<Record>::open_in(&FaultFolder::new(), options(MEMORY)).unwrap();
+    disk.resize(u64::MAX).unwrap();
+    let start = u64::MAX - 200_000;
+    assert_eq!(disk.fetch_range(u64::MAX - 3, 3).unwrap(), [[0; 3]; 3]);
+    assert!(disk.fetch_range(start, 200_000).unwrap().iter().all(|record| *record == [0; 3]));
+    let seen = AtomicU64::new(0);
+    disk.process(&Order::Ranges(vec![start..u64::MAX, Range { start: 7, end: 3 }]), |ids, _| {
+        seen.fetch_add(ids.len() as u64, Ordering::Relaxed);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(seen.into_inner(), 200_000);
+    assert_eq!(Ids::Range(Range { start: 7, end: 3 }).len(), 0);
 }
