@@ -544,10 +544,10 @@ def test_the_source_of_an_undirected_edge_is_its_smaller_end(ids: list[Any]) -> 
 def test_a_vertex_that_a_part_lacks_is_named_with_the_condition(path: Path) -> None:
     where = ("--where", "year < 2020")
     lacks = "that meets the condition year < 2020; choose another vertex, or another --where"
-    bfs = ("run", "bfs", path, *where, "--source")
+    bfs = ("run", "bfs", path, *where, "--quiet", "--source")
     assert f'the graph has no vertex "e" {lacks}' in refuse(INPUT, *bfs, "e")
     assert refuse(INPUT, *bfs, "zoe").endswith('the graph has no vertex "zoe"')
     pairs = path.parent / "pairs.csv"
     pairs.write_text("source,target\na,e\n")
-    refused = refuse(INPUT, "run", "similarity", path, *where, "--pairs", pairs)
+    refused = refuse(INPUT, "run", "similarity", path, *where, "--quiet", "--pairs", pairs)
     assert f"(row 1 after the header of {pairs}) {lacks}" in refused
