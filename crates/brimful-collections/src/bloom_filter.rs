@@ -1,8 +1,10 @@
 //! A Bloom filter (Bloom 1970): a few bits per key, with a small rate of false positives.
 //!
-//! All bits of a key are in one page, which its mixed bits select, so a look-up costs one read.
-//! Pages are large enough that this raises the rate of false positives by less than 1 % of the
-//! rate. Invariant: a key that was added is always found.
+//! All bits of a key are in one page, which its mixed bits select, so a look-up costs one read. The
+//! bits of a key are an arithmetic progression, and progressions within a page may overlap. This
+//! adds 3e-6 to the rate of false positives in pages of 16 KiB, and twice as much in pages half as
+//! large: a filter for a rate below this would not keep it, and is not made. Invariant: a key that
+//! was added is always found.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +21,10 @@ use crate::folder::{Kind, folder_of, is_new, lock_folder, open_pages, window};
 use crate::hash_pages::{mix, unmix};
 use crate::options::Options;
 use crate::partition_log::PartitionLog;
+
+/// The least rate of false positives, times the bytes of a page. At the least rate of pages of 16
+/// KiB, 1e-5, the true rate is 1.33e-5.
+const LEAST_RATE: f64 = 1e-5 * 16384.0;
 
 /// A Bloom filter of 64-bit keys, larger than memory.
 #[derive(Debug)]
@@ -38,10 +44,12 @@ pub struct BloomFilter {
 
 impl BloomFilter {
     /// Opens the filter at `path`, or makes it for `keys` keys. After `keys` additions, a key that
-    /// was not added is found with probability `false_positives`.
+    /// was not added is found with probability `false_positives`: at least 1e-5 in pages of 16 KiB,
+    /// twice as much in pages half as large, and so on.
     ///
     /// # Errors
-    /// [`Error::Usage`] for 0 keys, or a rate that is not between 0 and 1; [`Error::RecordType`] if
+    /// [`Error::Usage`] for 0 keys, a rate that is not between 0 and 1, or a new filter with a lower
+    /// rate than its pages can have; [`Error::RecordType`] if
     /// the filter was made for other values.
     pub fn open(path: &Path, keys: u64, false_positives: f64, options: Options) -> Result<Self> {
         let (folder, lock) = lock_folder(path)?;
@@ -79,6 +87,14 @@ impl BloomFilter {
         };
         // A filter that is refused must not be made.
         if is_new(folder)? {
+            let least = LEAST_RATE / options.page_bytes as f64;
+            if false_positives < least {
+                return Err(Error::Usage(format!(
+                    "a Bloom filter needs a false-positive rate of at least {least:e} in pages of \
+                     {} bytes, not {false_positives:e}; a set has no false positives",
+                    options.page_bytes
+                )));
+            }
             require_table(options.page_bytes)?;
         }
         let (pages, meta) = open_pages(folder, Kind::BloomFilter, &options, (&meta, 40))?;

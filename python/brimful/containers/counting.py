@@ -310,7 +310,7 @@ class BloomFilter(Collection[_native.BloomFilter]):
 
         Args:
             keys: Number of keys that will be added.
-            false_positives: Share of other keys that are then reported as present.
+            false_positives: Share of other keys that are then reported as present, at least 1e-5.
         """
         keys = whole(keys, "the number of keys of a Bloom filter", least=1)
         if not is_real(false_positives):

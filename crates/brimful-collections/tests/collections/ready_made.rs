@@ -544,3 +544,25 @@ fn a_page_size_out_of_range_is_refused() {
         }
     }
 }
+
+#[test]
+fn a_filter_is_made_only_for_a_rate_that_its_pages_can_have() {
+    let folder = FaultFolder::new();
+    let open = |rate: f64, page_bytes: usize| {
+        BloomFilter::open_in(&folder, 1000, rate, Options { page_bytes, ..options(MEMORY) })
+    };
+    for (rate, page_bytes) in [(9e-6, 16 << 10), (3.9e-5, 4 << 10), (1e-6, 64 << 10)] {
+        let refused = open(rate, page_bytes).unwrap_err();
+        assert!(matches!(refused, Error::Usage(_)), "{refused}");
+        let least = 1e-5 * 16384.0 / page_bytes as f64;
+        assert!(refused.to_string().contains(&format!("at least {least:e} in")), "{refused}");
+    }
+    assert_eq!(folder.used_bytes(), 0);
+    drop(open(3e-6, 64 << 10).unwrap());
+    // An existing filter has its own pages.
+    open(3e-6, 4 << 10).unwrap();
+    BloomFilter::open_in(&FaultFolder::new(), 1000, 1e-5, {
+        Options { page_bytes: 16 << 10, ..options(MEMORY) }
+    })
+    .unwrap();
+}
