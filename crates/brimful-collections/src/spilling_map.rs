@@ -7,6 +7,7 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::num::NonZeroU64;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
 use crate::bag::RecordBag;
@@ -166,7 +167,12 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         }))
     }
 
-    /// Passes the value of `key` to `f` to change it; `None` if there is no such key.
+    /// Passes the value of `key` to `f` to change it; `None` if there is no such key. If `f` panics,
+    /// the key keeps the value as `f` left it.
+    ///
+    /// # Errors
+    /// As [`SpillingMap::get`]. If the error is that another value cannot be spilled, which follows
+    /// the change, the value stays changed and the result of `f` is lost.
     pub fn update<Q: Hash + Eq + ?Sized, R>(
         &mut self,
         key: &Q,
@@ -182,11 +188,13 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
             return Ok(None);
         };
         self.weight -= (self.weigh)(&key, &live.value);
-        let result = f(&mut live.value);
+        // The entry returns to the map before a panic goes on.
+        let result = catch_unwind(AssertUnwindSafe(|| f(&mut live.value)));
         self.weight += (self.weigh)(&key, &live.value);
         self.unused.extend(live.record());
         (live.record, live.used) = (None, true);
         self.live.insert(key, live);
+        let result = result.unwrap_or_else(|panic| resume_unwind(panic));
         self.shrink()?;
         Ok(Some(result))
     }

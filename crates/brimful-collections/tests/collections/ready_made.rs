@@ -1,6 +1,7 @@
 //! The ready-made collections against those of the standard library, with more data than memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -565,4 +566,25 @@ fn a_filter_is_made_only_for_a_rate_that_its_pages_can_have() {
         Options { page_bytes: 16 << 10, ..options(MEMORY) }
     })
     .unwrap();
+}
+
+#[test]
+fn a_value_stays_if_its_change_panics() {
+    let folder = tempfile::tempdir().unwrap();
+    let weigh = |_: &u64, value: &String| value.len();
+    let path = folder.path().join("spill");
+    let mut map = SpillingMap::<u64, String>::create(&path, 100, weigh, options(1 << 20)).unwrap();
+    (0..10).for_each(|key| map.insert(key, "x".repeat(30)).unwrap());
+    let change = |value: &mut String| {
+        value.push_str("yy");
+        panic!("by the caller");
+    };
+    let changed = catch_unwind(AssertUnwindSafe(|| map.update(&9, change).map(drop)));
+    assert_eq!(changed.unwrap_err().downcast_ref(), Some(&"by the caller"));
+    assert_eq!(map.len(), 10);
+    // The copy on disk, if there is one, is not used again.
+    (0..9).for_each(|key| assert_eq!(map.get(&key).unwrap(), Some(&"x".repeat(30))));
+    assert_eq!(map.get(&9).unwrap(), Some(&("x".repeat(30) + "yy")));
+    (0..10).for_each(|key| assert!(map.remove(&key)));
+    assert_eq!((map.len(), map.weight()), (0, 0));
 }
