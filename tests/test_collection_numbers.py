@@ -164,6 +164,17 @@ def test_what_is_no_number_of_things_is_refused(
     assert re.search("integer|must be (a whole number|at least|at most)", str(refused.value))
 
 
+@pytest.mark.parametrize("number", [-1, 2**32, np.int64(-(2**62)), np.uint64(2**64 - 1)])
+def test_lists_name_the_range_of_their_numbers(tmp_path: Path, number: int) -> None:
+    with bf.Lists(tmp_path / "lists", 3, budget=BUDGET) as lists:
+        for numbers in (([0, 1], [1, number]), ([1, number], [0, 1])):
+            with pytest.raises(bf.UsageError, match=rf"from 0 to 2\*\*32 - 1, not {number}$"):
+                lists.append_many(*numbers)
+        lists.append_many([], [])
+        lists.append_many([0], [2**32 - 1])
+        assert lists[0].tolist() == [2**32 - 1]
+
+
 @pytest.mark.parametrize(
     ("dtype", "bad"),
     [

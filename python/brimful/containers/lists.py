@@ -13,9 +13,9 @@ from brimful.containers.collection import (
     CHUNK,
     Collection,
     folder_of,
+    integers,
     one_id,
     record_ids,
-    unsigned,
     whole_chunks,
 )
 from brimful.errors import UsageError
@@ -84,11 +84,12 @@ class Lists(Collection[_native.DiskLists]):
 
     @staticmethod
     def _of_32_bits(numbers: numpy.typing.ArrayLike) -> numpy.typing.NDArray[Any]:
-        array = unsigned(numbers, "lists and items")
-        if len(array) and int(array.max()) >= 2**32:
-            raise UsageError(
-                f"lists and items must be integers from 0 to 2**32 - 1, not {int(array.max())}"
-            )
+        array = integers(numbers, "lists and items")
+        for extreme in (int(array.min()), int(array.max())) if len(array) else ():
+            if not 0 <= extreme < 2**32:
+                raise UsageError(
+                    f"lists and items must be integers from 0 to 2**32 - 1, not {extreme}"
+                )
         return array
 
     def __getitem__(self, index: int) -> numpy.typing.NDArray[np.uint32]:
