@@ -26,7 +26,8 @@ impl SlotSet {
 
     /// The slots in ascending order.
     pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
-        self.bits.iter().zip((0..).step_by(64)).flat_map(|(bits, first)| {
+        let words = self.bits.iter().zip((0..).step_by(64)).filter(|(bits, _)| **bits != 0);
+        words.flat_map(|(bits, first)| {
             (0..64).filter(move |at| bits & (1 << at) != 0).map(move |at| first + at)
         })
     }
