@@ -170,11 +170,8 @@ counter.close()
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "call",
-    with_nightly(["count_many"], ["add_many", "sync", "count", "top"]),
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("call", ["count_many", "add_many", "sync", "count", "top"])
 def test_an_interrupted_call_of_a_collection_can_be_repeated(tmp_path: Path, call: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _COLLECTION, tmp_path / "counter", call],
@@ -243,23 +240,28 @@ def test_long_calls_on_records_are_interrupted(tmp_path: Path, call: str) -> Non
     assert float(seconds) < PATIENCE_SECONDS
 
 
-def test_an_interruption_while_pyarrow_loads_pandas_is_heard(tmp_path: Path) -> None:
+def test_an_interruption_while_pandas_loads_is_heard(tmp_path: Path) -> None:
     result = tmp_path / "degrees.parquet"
     succeed("generate", "chain", tmp_path / "g.brimful", "--vertices", 9, "--quiet")
     succeed("run", "degrees", tmp_path / "g.brimful", "-o", result, "--quiet")
+    # Only the first import is interrupted.
     (tmp_path / "pandas.py").write_text(
-        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(0.1)\n"
+        "import os, signal, time\n"
+        "os.rename(__file__, __file__ + '.once')\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "time.sleep(0.1)\n"
     )
     paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [*BRIMFUL, "compare", str(result), str(result), "--quiet"],
+        [sys.executable, "-c", f"import brimful as bf\nbf.compare(*{2 * (str(result),)!r})"],
         env=os.environ | {"PYTHONPATH": paths},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stderr.strip()) == (INTERRUPTED, "brimful: interrupted")
+    assert done.returncode == -signal.SIGINT, done.stderr
+    assert done.stderr.strip().endswith("KeyboardInterrupt")
 
 
 #: A query of DuckDB on two threads, and a signal during it; the argument is `execute` or `reader`.
