@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from command import succeed
-from nightly import with_nightly
 from oracle import Edge
 from strategies import Case, cases, graph_of, values
 
@@ -194,10 +193,8 @@ def test_ktruss(case: Case) -> None:
     assert rows == sorted((*edge, number) for edge, number in numbers.items())
 
 
-@pytest.mark.parametrize(
-    "name",
-    with_nightly(["astro-ph.graph.gz"], ["wiki-Vote.txt.gz", "email-enron.jlg"]),
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["astro-ph.graph.gz", "wiki-Vote.txt.gz", "email-enron.jlg"])
 def test_blocks_and_trusses_of_real_graphs(name: str, data: Path, tmp_path: Path) -> None:
     path = tmp_path / "g.brimful"
     succeed("import", data / name, path, "--undirected", "--quiet")

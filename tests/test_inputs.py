@@ -431,6 +431,7 @@ def test_the_first_refusal_counts_the_record_batches_of_an_arrow_file(tmp_path: 
         succeed("import", table, out, "--budget", least, "--quiet", before=enter)
 
 
+@pytest.mark.nightly
 def test_the_first_refusal_counts_the_pages_of_a_parquet_file(tmp_path: Path) -> None:
     # A page of 16 MB for each column, and of 32 MB for one that is not read.
     rows = 2_000_000

@@ -322,7 +322,8 @@ def long_named(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize("budget", with_nightly(["16M"], ["96M", "160M"]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("budget", ["16M", "96M", "160M"])
 def test_results_of_long_ids_are_read_in_the_budget_that_a_refusal_names(
     long_named: list[Path], budget: str
 ) -> None:

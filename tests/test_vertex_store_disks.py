@@ -134,7 +134,7 @@ _READER = r"""
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_vertices_in_order_are_read_within_the_budget(tmp_path: Path) -> None:
     def read(count: int, limit: int | None) -> int:
         """Return the peak of a process that reads the first vertices of a store."""

@@ -389,6 +389,7 @@ class Parcels(bf.Program):
         return Parcel(max(one.weight for one in signals))
 
 
+@pytest.mark.nightly
 def test_objects_of_any_class_travel(graph: bf.Graph) -> None:
     both(graph, Parcels(), 2, max_supersteps=3)
 
@@ -415,6 +416,7 @@ class Totals(bf.Program):
         return new - vertex.state, new
 
 
+@pytest.mark.nightly
 def test_aggregates_of_a_program(graph: bf.Graph) -> None:
     states = both(graph, Totals(), 3, max_supersteps=6)
     assert set(states.stats["aggregates"]) == {"sum", "top"}
