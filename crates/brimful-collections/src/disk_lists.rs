@@ -274,20 +274,17 @@ fn items(bytes: &[u8]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
+    use brimful_store::ErrorKind;
     use brimful_store::durable::PageId;
-    use brimful_store::{Budget, ErrorKind, Job, Resources};
 
     use super::*;
 
     #[test]
     fn items_that_find_too_little_memory_are_neither_lost_nor_appended_twice() {
         let folder = tempfile::tempdir().unwrap();
-        let resources = Resources::new(Budget::new(24 << 20, 0), Arc::new(Job::new()), Some(2));
-        let mut options = Options::new(&Arc::new(resources.unwrap()));
-        options.page_bytes = 4096;
-        let lists = DiskLists::open(folder.path(), 500, options).unwrap();
+        let lists = DiskLists::open(folder.path(), 500, Options::of_test(24 << 20)).unwrap();
         // A page table of an address space that lists do not use takes the memory, but for that of
         // some pages.
         let (pages, mut entries) = (lists.bag.pages(), 0);

@@ -167,10 +167,8 @@ impl Keyed {
 mod tests {
     #![allow(clippy::indexing_slicing, reason = "a test ends at the first surprise")]
 
-    use std::sync::Arc;
-
+    use brimful_store::ErrorKind;
     use brimful_store::durable::PageId;
-    use brimful_store::{Budget, ErrorKind, Job, Resources};
 
     use super::*;
     use crate::bucket::HEADER_BYTES;
@@ -181,9 +179,7 @@ mod tests {
     #[test]
     fn keys_that_find_too_little_memory_stay_pending() {
         let folder = tempfile::tempdir().unwrap();
-        let resources = Resources::new(Budget::new(64 << 20, 0), Arc::new(Job::new()), Some(2));
-        let mut options = Options::new(&Arc::new(resources.unwrap()));
-        options.page_bytes = 4096;
+        let options = Options::of_test(64 << 20);
         let counter = Keyed::open(folder.path(), Kind::FrequencyCounter, 2, options).unwrap();
         let keys: Vec<u64> = (0..60_000).collect();
         counter.add_many(&keys).unwrap();
@@ -219,11 +215,7 @@ mod tests {
     /// A set of 100,000 keys in many buckets, after `damage` has changed its first bucket.
     fn verified(damage: impl FnOnce(&mut [u8])) -> Result<u64> {
         let folder = tempfile::tempdir().unwrap();
-        let job = Arc::new(Job::new());
-        let resources = Resources::new(Budget::new(64 << 20, 0), job, Some(2)).unwrap();
-        let mut options = Options::new(&Arc::new(resources));
-        options.page_bytes = 4096;
-        let set = Keyed::open(folder.path(), Kind::MembershipSet, 1, options)?;
+        let set = Keyed::open(folder.path(), Kind::MembershipSet, 1, Options::of_test(64 << 20))?;
         set.add_many(&(0..100_000).collect::<Vec<u64>>())?;
         set.sync()?;
         set.pages.update(&set.pages.write(), PageId::new(0, 0), |page| damage(page.bytes_mut()))?;

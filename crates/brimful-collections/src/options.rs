@@ -75,6 +75,15 @@ impl Options {
         bytes.saturating_add((bytes.saturating_sub(1) / 3).min(MAX_BATCH_BYTES))
     }
 
+    /// Options of a test with small pages: a budget of `bytes`, and two threads.
+    #[cfg(test)]
+    pub(crate) fn of_test(bytes: u64) -> Self {
+        use brimful_store::{Budget, Job};
+
+        let resources = Resources::new(Budget::new(bytes, 0), Arc::new(Job::new()), Some(2));
+        Self { page_bytes: 4096, ..Self::new(&Arc::new(resources.unwrap())) }
+    }
+
     /// Bytes for batches in flight, besides the pages.
     pub(crate) fn batch_bytes(&self) -> usize {
         (self.memory_bytes / 4).min(MAX_BATCH_BYTES) as usize

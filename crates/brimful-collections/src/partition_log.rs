@@ -284,18 +284,12 @@ fn narrowed(keys: &[u64]) -> Option<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use brimful_store::{Budget, Job, Resources};
-
     use super::*;
 
     #[test]
     fn the_error_of_a_piece_comes_before_the_refusals_that_it_causes() {
         let folder = brimful_store::fault::FaultFolder::new();
-        let resources = Resources::new(Budget::new(32 << 20, 0), Arc::new(Job::new()), Some(2));
-        let (memory, options) =
-            PartitionLog::reserve(Options::new(&Arc::new(resources.unwrap()))).unwrap();
+        let (memory, options) = PartitionLog::reserve(Options::of_test(32 << 20)).unwrap();
         let log = PartitionLog::new(&folder, &options, memory).unwrap();
         let keys: Vec<u64> = (0..256).map(|part| part << (64 - BITS)).collect();
         log.push(&keys, |key| key, &options).unwrap();

@@ -207,9 +207,6 @@ impl Table {
                 pages.get(number).map_or(0, |pages| pages.div_ceil(self.per_page as u64)) as usize;
             stream.directory = directory.by_ref().take(count).collect();
             stream.changed = vec![false; stream.directory.len()];
-            // Growth by doubling would take memory that the file did without before.
-            let entries = pages.get(number).copied().unwrap_or(0);
-            stream.entries.reserve_exact(entries as usize);
             found.extend(stream.directory.iter().map(|entry| (number, *entry)));
         }
         found
