@@ -537,3 +537,25 @@ def test_functions_of_aggregators_may_change_their_left_value(persistent: bool) 
             assert dict(seen) == dict.fromkeys([1, 2, 3], expected)
             total = {0: 3, 1: 6} if persistent else once
             assert seen.stats["aggregates"] == {"degrees": total}
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_run_whose_master_fails_keeps_its_checkpoints(tmp_path: Path, store: str) -> None:
+    class Fails(Ranks):
+        _has_ink = False
+
+        def master_compute(self, master: bf.Master) -> None:
+            if master.superstep == 4 and not self._has_ink:
+                raise ValueError("no ink")
+            super().master_compute(master)
+
+    saving: dict[str, Any] = {"checkpoint_every": 1, "checkpoint_dir": tmp_path / "saved"}
+    with graph_of(*LINKS) as graph:
+        program = Fails(9)
+        with pytest.raises(bf.ProgramError, match=r"master_compute failed at superstep 4.*no ink"):
+            bf.run(graph, program, store=url(store, tmp_path), **saving)
+        program._has_ink = True
+        found = bf.run(graph, program, resume=True, **saving)
+        assert found.stats["resumed_from"] in (3, 4)
+        assert dict(found) == dict(bf.run(graph, Ranks(9)))
+    assert not (tmp_path / "saved").exists()

@@ -137,9 +137,7 @@ class KernelSteps:
         self._steps.aggregated.merge([contributed])
 
     def _begun(self, number: int) -> list[int] | None:
-        goes_on = self._steps.next_superstep(number)
-        self._steps.check_failure()
-        if not goes_on:
+        if not self._steps.next_superstep(number):
             return None
         for name, value in self._parameters.items():
             if repr(getattr(self._program, name, None)) != value:

@@ -83,9 +83,16 @@ class PregelSteps:
         self._is_first, self._is_open = False, True
 
     def next_superstep(self, number: int) -> bool:
-        """End the last superstep and begin another; return whether the run goes on."""
+        """End the last superstep and begin another; return whether the run goes on.
+
+        Raises:
+            ProgramError: A method between supersteps raised an exception.
+        """
         is_ready = self._start() if self._is_first else self._end_superstep()
-        return is_ready and self._let_master_compute(number) and self._begin(number)
+        goes_on = is_ready and self._let_master_compute(number) and self._begin(number)
+        # A run that fails keeps its checkpoints; one that is halted does not.
+        self.check_failure()
+        return goes_on
 
     def _start(self) -> bool:
         """Act before the first superstep, once; return whether that succeeded."""
@@ -207,7 +214,7 @@ class PregelSteps:
         """Call a method between supersteps; return whether it succeeded."""
         try:
             getattr(owner, name)(*arguments)
-        except Exception as error:  # noqa: BLE001 - `end` raises it after the run.
+        except Exception as error:  # noqa: BLE001 - `check_failure` raises it.
             self.failed = (name, error)
             return False
         return True
