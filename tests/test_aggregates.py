@@ -202,7 +202,7 @@ def test_a_sum_beyond_64_bits_is_an_error(tmp_path: Path) -> None:
     table = pa.table({"source": [9, 9, 9, 9], "target": [1, 2, 3, 4]})
     with bf.Graph.from_arrow(table, path=str(tmp_path / "g.brimful")) as small:
         for way in WAYS[2:]:
-            with pytest.raises(bf.ProgramError, match="the sum total of aggregates exceeds"):
+            with pytest.raises(bf.ProgramError, match="the aggregator total has a sum beyond"):
                 bf.run(small, Large(), max_supersteps=1, **way)
 
     class Rises(Large):
@@ -210,7 +210,7 @@ def test_a_sum_beyond_64_bits_is_an_error(tmp_path: Path) -> None:
             return vertex.state + 1
 
     back = pa.table({"source": [1, 2, 3], "target": [2, 3, 1]})
-    says = r"^the sum total of aggregates exceeds"
+    says = r"^the aggregator total has a sum beyond"
     with bf.Graph.from_arrow(back) as circle, pytest.raises(bf.ProgramError, match=says):
         bf.run(circle, Rises(), max_supersteps=3, compile="numpy")
     table = pa.table({"source": [9], "target": [1]})
@@ -260,14 +260,14 @@ def test_aggregators_without_a_place_are_refused(graph: bf.Graph) -> None:
             bf.run(graph, program, **options)
 
     for on in ("shards", "store"):
-        refused(Reads(), "signal reads self.aggregated, and only collect and aggregate", on=on)
+        refused(Reads(), "signal reads self.aggregated, but only collect and aggregate", on=on)
         refused(Wrong(), "aggregators must be a dict of names and Aggregators", on=on)
         refused(Levels(), "aggregators need supersteps", on=on, mode="async")
         refused(Missing(), "Missing has aggregators, but no aggregate", on=on)
         refused(Nameless(), r"Nameless has aggregate\(\), but no aggregators", on=on)
-    refused(Own(), "the aggregator gain has a function of its own", on="shards")
+    refused(Own(), "the aggregator gain has a user-defined function", on="shards")
     refused(Words(), 'the aggregator gain is "or" and begins with 0', on="shards")
-    refused(Many(), "at most 7 aggregators, and this one 8", on="shards")
+    refused(Many(), "at most 7 aggregators, but this one has 8", on="shards")
     refused(Floats(), "returns float64 for gain, which has the type int64", on="shards")
     refused(Floats(), "float64 for gain, which has the type int64", on="shards", compile="never")
     assert math.isfinite(bf.run(graph, Own(), max_supersteps=2).stats["aggregates"]["gain"])

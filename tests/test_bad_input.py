@@ -558,7 +558,8 @@ def test_a_file_with_the_name_of_a_graph_and_a_broken_link_are_named(tmp_path: P
     (tmp_path / "file.brimful").write_text("1 2\n")
     (tmp_path / "link.brimful").symlink_to(tmp_path / "nowhere")
     before = names_below(tmp_path)
-    assert "is a file, and a graph is a folder" in refuse(INPUT, "info", tmp_path / "file.brimful")
+    sentence = refuse(INPUT, "info", tmp_path / "file.brimful")
+    assert "is a file, but .brimful is the suffix of a graph directory" in sentence
     sentence = refuse(INPUT, "info", tmp_path / "link.brimful")
     assert f"link.brimful is a link to {tmp_path}/nowhere, which does not exist" in sentence
     assert names_below(tmp_path) == before

@@ -249,8 +249,8 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
     refused(graph, Private(1), "signal .* uses __far, which Python renames in a class")
     refused(graph, Dicts(1), r"initial_state \(.*test_compiled.py, line \d+\)")
     refused(graph, Words(1), "returns a text in place of a number")
-    refused(graph, Scores(1), "collect_score has no place on shards")
-    refused(graph, Sometimes(), 'may return None, which combiner "sum" cannot have')
+    refused(graph, Scores(1), 'with combiner "min" does not call Scores.collect_score')
+    refused(graph, Sometimes(), 'may return None, which combiner "sum" does not allow')
     refused(graph, Mask(1), 'has the combiner "and", and its signals are floats')
     with pytest.raises(bf.UsageError, match="its signals are floats"):
         bf.run(graph, Mask(1), compile="numpy")
@@ -258,7 +258,7 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
     refused(
         graph,
         Ranks(),
-        "vertex.degree, which a program on shards cannot in a weighted",
+        "reads vertex.degree, which compiled code does not have in weighted runs",
         weighted=True,
     )
     with pytest.raises(bf.UsageError, match="compile must be auto, numba, numpy or never"):

@@ -177,7 +177,7 @@ def chain(tmp_path: Path) -> Path:
 
 def test_vertices_stay_on_a_server(server_url: str, chain: Path, tmp_path: Path) -> None:
     url = f"{server_url}?retry_seconds=20&folder={quote(str(tmp_path / 'kept'), safe='')}"
-    with pytest.raises(bf.UsageError, match=r"folder= in the URL of .* is for vertices that stay"):
+    with pytest.raises(bf.UsageError, match=r"folder= in the URL of .* is for kept vertices"):
         bf.run(chain, Steps(), store=url)
     with pytest.raises(bf.UsageError, match="need a folder for their description"):
         bf.run(chain, Steps(), store=server_url, keep=True)
@@ -224,7 +224,7 @@ def test_the_vertices_of_an_algorithm_stay_on_a_server(
 ) -> None:
     url = f"{server_url}?folder={tmp_path / 'kept'}"
     run = ["run", "bfs", chain, "--source", 0, "--store", url, "--json", "--quiet"]
-    assert "is for vertices that stay" in refuse(USAGE, *run)
+    assert "is for kept vertices" in refuse(USAGE, *run)
     kept_at = succeed(*run, "--keep").figures["kept"]
     assert kept_at is not None and quote(servers.PASSWORD, safe="") not in kept_at
     with bf.VertexStore.open(url) as kept:

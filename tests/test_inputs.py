@@ -409,13 +409,13 @@ def test_an_output_does_not_replace_a_pipe(tmp_path: Path, words: list[str]) -> 
     os.mkfifo(pipe)
     command = [word.format(graph=graph) for word in words]
     for end in ([], ["--overwrite"]):
-        assert "is a pipe or a device" in refuse(USAGE, *command, pipe, *end, "--quiet")
+        assert "is a pipe or a device, not a file" in refuse(USAGE, *command, pipe, *end, "--quiet")
     assert pipe.is_fifo()
 
 
 def test_an_export_to_standard_output_is_refused(rmat: Path, tmp_path: Path) -> None:
     words = ("export", rmat, "-", "--format", "edgelist", "--quiet")
-    assert "name a file in place of -" in refuse(USAGE, *words, cwd=tmp_path)
+    assert "name a file instead of -" in refuse(USAGE, *words, cwd=tmp_path)
     assert not names_below(tmp_path)
 
 

@@ -228,7 +228,7 @@ def test_vertices_outlive_an_error_of_a_program(url: str, tmp_path: Path) -> Non
             with pytest.raises(bf.ProgramError, match="no value") as raised:
                 store.run(Fails(at, first=True))
             assert raised.value.vertex == at
-            with pytest.raises(bf.UsageError, match="did not end"):
+            with pytest.raises(bf.UsageError, match="did not finish"):
                 store[at]
             before = {vertex: state["before"] for vertex, state in store.run(Calls()).items()}
             # Vertices that got a value have that, others the one before.
@@ -282,10 +282,10 @@ def test_a_kill_in_a_run_is_noticed(moment: str, url: str, tmp_path: Path) -> No
             store.run(Dies())
     """
     _killed(script, graph, url, moment)
-    with pytest.raises(bf.UsageError, match=r"did not end"):
+    with pytest.raises(bf.UsageError, match=r"did not finish"):
         dict(bf.VertexStore.open(url))
     if not url.startswith("file"):
-        with pytest.raises(bf.UsageError, match=r"was killed, or its disk .* remove the folder"):
+        with pytest.raises(bf.UsageError, match=r"was killed, or the disk .* remove the folder"):
             bf.run(graph, Lengths(), store=url, keep=True)
         return
     states = bf.run(graph, Before(), store=url, keep=True)

@@ -267,7 +267,7 @@ def test_rows_that_cannot_be_compared_are_refused(saved_rows: Path) -> None:
     pairs = pa.table({"source": [1, 1], "target": [2, 2], "score": [0.5, 0.5]})
     with pytest.raises(bf.InputError, match="rows with the same source, target"):
         bf.compare(pairs, pairs)
-    with pytest.raises(bf.UsageError, match="compare results of one algorithm"):
+    with pytest.raises(bf.UsageError, match="compare results of the same algorithm"):
         bf.compare(pairs, saved_rows / "random_walks.parquet")
     texts = pa.table({"source": ["a"], "target": ["b"], "score": [0.5]})
     with pytest.raises(bf.UsageError, match="integers and those of the other are strings"):
@@ -275,7 +275,7 @@ def test_rows_that_cannot_be_compared_are_refused(saved_rows: Path) -> None:
     with pytest.raises(bf.BudgetError, match="too small for a join"):
         bf.compare(texts, texts, budget="50M")
     bridges = saved_rows / "bridges.parquet"
-    with pytest.raises(bf.UsageError, match="compare results of one algorithm"):
+    with pytest.raises(bf.UsageError, match="compare results of the same algorithm"):
         bf.compare(pa.table({"vertex": [1], "degree": [2]}), bridges)
     found = bf.compare(bridges, pq.read_table(bridges).slice(1))
     assert (found.columns, found.only_first, found.equal) == (None, 1, False)

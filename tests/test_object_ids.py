@@ -199,7 +199,7 @@ def test_nodes_that_cannot_be_ids_are_refused() -> None:
 
 def test_halves_of_characters_cannot_be_ids() -> None:
     half = "a\ud800"
-    with pytest.raises(InputError, match=r"nodes such as 'a\\ud800', which is no text in UTF-8"):
+    with pytest.raises(InputError, match=r"nodes such as 'a\\ud800', which is not valid UTF-8"):
         bf.Graph.from_networkx(nx.Graph([(half, "b")]))
     with bf.Graph.from_networkx(nx.Graph([("a", "é")])) as graph:
         for look_up in (graph.neighbors_many, graph.degrees_many, graph.subgraph):

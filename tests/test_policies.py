@@ -105,7 +105,7 @@ def test_sparse_ids_are_merged_too(tmp_path: Path) -> None:
 def test_sums_beyond_floating_point_are_refused(tmp_path: Path) -> None:
     (tmp_path / "e.txt").write_text("u v w\n1 2 1e308\n1 2 1e308\n")
     arguments = (tmp_path / "e.txt", tmp_path / "g.brimful", "--duplicates", "sum")
-    says = f"{arguments[0]}: the weights of equal edges"
+    says = f"{arguments[0]}: the weights of parallel edges"
     assert says in refuse(3, "import", *arguments)
     assert not (tmp_path / "g.brimful").exists()
 

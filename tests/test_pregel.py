@@ -212,7 +212,9 @@ def test_mistakes_are_named() -> None:
         with pytest.raises(bf.ProgramError, match=misspelled):
             bf.run(graph, Unknown(1))
         for options in ({}, {"compile": "numba"}, {"on": "shards"}):
-            with pytest.raises(bf.UsageError, match="Fields has state_type, which only"):
+            with pytest.raises(
+                bf.UsageError, match=r"Fields has state_type, which applies to a bf\.Program only"
+            ):
                 bf.run(graph, Fields(1), **options)
         with pytest.raises(bf.UsageError, match=r"derived from brimful\.Program or brimful.Pregel"):
             bf.run(graph, Ring)  # type: ignore[arg-type]
@@ -442,7 +444,7 @@ def test_without_supersteps_a_program_without_end_ends(caplog: pytest.LogCapture
 
     with graph_of([1], [2]) as graph:
         bf.run(graph, Awake(), mode="async")
-    assert "the program did not end when its vertices had collected 10,000 times" in caplog.text
+    assert "the program was stopped after its vertices had collected 10,000 times" in caplog.text
 
 
 def test_contributions_are_merged_in_the_order_of_processes() -> None:

@@ -120,7 +120,7 @@ def test_a_program_that_oscillates_ends(caplog: pytest.LogCaptureFixture) -> Non
     with bf.Graph.from_arrow(pa.table({"source": [1], "target": [1]})) as graph:
         states = bf.run(graph, Blinking())
         assert states.stats["supersteps"] == 10_000
-        assert "did not end within 10,000 supersteps, the default limit; set max" in caplog.text
+        assert "was stopped after 10,000 supersteps, the default limit; set max" in caplog.text
         caplog.clear()
         assert bf.run(graph, Blinking(), max_supersteps=12_001)[1] == 1
         assert not caplog.text

@@ -83,8 +83,8 @@ class Waiting(Largest):
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        (Forgetful(), "returns None in all cases; return its value"),
-        (ForgetfulPregel(), "returns None in all cases; return its value"),
+        (Forgetful(), "always returns None; return a value"),
+        (ForgetfulPregel(), "always returns None; return a value"),
         (Yielding(), "is a generator, which a run cannot use; replace yield by return"),
         (YieldingPregel(), "is a generator, which a run cannot use; replace yield by return"),
         (Waiting(), "is a coroutine, which a run cannot use; leave async out"),
@@ -108,7 +108,7 @@ def test_deliveries_and_combiners_are_checked_before_the_run(
     assert said(delivery="combind") == (
         "Wrong.delivery must be each, combined or latest, not combind; did you mean 'combined'?"
     )
-    assert said(combiner=max).endswith('a name, such as "min"; call the method combine')
+    assert said(combiner=max).endswith('such as "min"; rename the method to combine')
     assert said(combiner="mxa").endswith("not mxa; did you mean 'max'?")
     assert said(combine=bf.Program.combine) == (
         'Wrong has delivery "combined", but no combine(); define it, or set combiner'
@@ -184,9 +184,12 @@ def test_methods_with_other_parameters_are_refused(graph: bf.Graph) -> None:
             master.halt()
 
     assert refused(graph, Short()).endswith(
-        "has the parameters (self, vertex), and its calls need (self, vertex, new)"
+        "has the parameters (self, vertex), but is called with (self, vertex, new); change the "
+        "parameters"
     )
-    assert refused(graph, Long()).endswith("and its calls need (self, master)")
+    assert refused(graph, Long()).endswith(
+        "but is called with (self, master); change the parameters"
+    )
 
 
 def test_methods_with_further_parameters_run(graph: bf.Graph) -> None:

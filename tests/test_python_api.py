@@ -133,10 +133,14 @@ def test_weights_are_numbers_of_any_type(kind: str, tmp_path: Path) -> None:
     ],
 )
 def test_frames_that_are_no_tables_of_arrow(frame: object) -> None:
-    remedy = "give each column a name of its own and one type that Arrow supports"
-    with pytest.raises(bf.InputError, match=rf"the table cannot become .*; {remedy}"):
+    remedy = "give each column a unique name and a single type that Arrow supports"
+    with pytest.raises(
+        bf.InputError, match=rf"the table cannot be converted to an Arrow table .*; {remedy}"
+    ):
         bf.Graph.from_arrow(frame)
-    with pytest.raises(bf.InputError, match=rf"the first result cannot become .*; {remedy}"):
+    with pytest.raises(
+        bf.InputError, match=rf"the first result cannot be converted to an Arrow table .*; {remedy}"
+    ):
         bf.compare(frame, frame)
 
 

@@ -324,7 +324,9 @@ def test_an_empty_path_is_refused(tmp_path: Path) -> None:
             call()
     edges = write_edges(tmp_path / "e.txt", [(1, 2)])
     assert "'' does not exist" in refuse(INPUT, "import", "", tmp_path / "g.brimful")
-    assert "and '' ends in none" in refuse(USAGE, "run", "pagerank", edges, "-o", "", "--quiet")
+    assert "but '' does not end in one of these" in refuse(
+        USAGE, "run", "pagerank", edges, "-o", "", "--quiet"
+    )
 
 
 def test_a_text_in_the_place_of_a_number_is_shown_in_quotes() -> None:

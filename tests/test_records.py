@@ -240,12 +240,12 @@ def test_states_that_do_not_fit_their_fields_are_refused(graph: bf.Graph) -> Non
     refused(graph, Number(1), rf"initial_state {place} returns float64 in place of 4 values")
     refused(graph, Floats(1), "the field length is int64, not float64", compile="never")
     refused(graph, Short(1), "not a tuple of near, length, times, last", compile="never")
-    refused(graph, Large(1), "a state has 72 bytes, and a program on shards at most 64")
+    refused(graph, Large(1), "a state has 72 bytes, but compiled programs allow at most 64")
     for way in ("shards", "store"):
         refused(graph, Plain(1), "state_type must be a structured type of NumPy", on=way)
         refused(graph, Mapped(1), "state_type must be a structured type of NumPy: ", on=way)
         refused(graph, Unsigned(1), "the field id of state_type has the type uint64", on=way)
-        refused(graph, Named(1), "a field vertex, and the result has the ids in a column", on=way)
+        refused(graph, Named(1), "a field vertex, the name of the id column of the result", on=way)
     for program in (Floats(1), Short(1), Number(1)):
         with pytest.raises(bf.ProgramError):
             bf.run(graph, program, on="store")

@@ -261,7 +261,9 @@ def test_vertices_in_no_order_are_what_they_look_like(tmp_path: Path, ids: list[
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
     assert "there is no result at" in refuse(INPUT, "top", tmp_path / "missing.csv")
-    assert "ends in none of them" in refuse(USAGE, "top", write_edges(tmp_path / "e.txt", []))
+    assert "e.txt does not end in one of these" in refuse(
+        USAGE, "top", write_edges(tmp_path / "e.txt", [])
+    )
     (tmp_path / "other.csv").write_text("id,value\n1,2\n")
     assert "expected the column vertex" in refuse(INPUT, "top", tmp_path / "other.csv")
     (tmp_path / "cut.parquet").write_bytes(b"PAR1")

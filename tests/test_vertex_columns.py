@@ -246,7 +246,7 @@ def test_columns_of_the_same_name_are_replaced_only_if_told(path: Path) -> None:
     ages = pa.table({"vertex": [5], "age": [50]})
     with bf.Graph.open(path) as graph:
         for replace in (False, True):
-            with pytest.raises(bf.UsageError, match=r"column age .* from Age in capital letters"):
+            with pytest.raises(bf.UsageError, match=r"column age .* from Age only in case"):
                 graph.add_vertex_columns(ages.rename_columns(["vertex", "Age"]), replace=replace)
         with pytest.raises(bf.UsageError, match="has a column age of vertices"):
             graph.add_vertex_columns(ages)
@@ -261,7 +261,7 @@ def test_columns_of_the_same_name_are_replaced_only_if_told(path: Path) -> None:
         ({"vertex": ["5"], "age": [1]}, "the vertices of the result are integers"),
         ({"vertex": [5]}, "no column besides that of the ids"),
         ({"id": [5], "age": [1]}, "has no column vertex"),
-        ({"vertex": [5], "age": [1], "Age": [2]}, "more than one column age"),
+        ({"vertex": [5], "age": [1], "Age": [2]}, "more than one column age, if case is ignored"),
         ({"vertex": [5], "since": [datetime.timedelta(1)]}, "column since of the table has the ty"),
     ],
 )
@@ -385,7 +385,7 @@ def test_the_command_line_writes_columns_beside_results(path: Path, tmp_path: Pa
     assert "has no column nam of vertices (found: name, age); did you mean 'name'?" in refuse(
         USAGE, "run", "degrees", path, "--with", "nam", "-o", tmp_path / "new.parquet"
     )
-    assert "--with applies to a file" in refuse(USAGE, "run", "degrees", path, "--with", "name")
+    assert "--with needs an output file" in refuse(USAGE, "run", "degrees", path, "--with", "name")
 
 
 def test_the_verb_columns_adds_and_lists(path: Path, tmp_path: Path) -> None:

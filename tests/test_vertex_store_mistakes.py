@@ -39,7 +39,7 @@ def test_a_store_whose_load_failed_is_made_again(url: str, tmp_path: Path) -> No
     graph = graph_at(tmp_path)
     with pytest.raises(bf.BrimfulError, match="3"):
         bf.VertexStore.create(url, graph, states=dict.fromkeys([0, 1, 2, 4], 7))
-    with pytest.raises(bf.UsageError, match="were not loaded to the end; make it again"):
+    with pytest.raises(bf.UsageError, match="did not finish; make the store again"):
         bf.VertexStore.open(url)
     with bf.VertexStore.create(url, graph, states=dict.fromkeys(range(5), 7)) as store:
         assert dict(store) == dict.fromkeys(range(5), 7)
@@ -113,7 +113,7 @@ def test_a_program_cannot_read_the_store_that_it_runs_on(tmp_path: Path) -> None
         with pytest.raises(bf.ProgramError) as raised:
             store.run(Reads())
         assert "a run uses the vertices" in str(raised.value.__cause__)
-        with pytest.raises(bf.UsageError, match="did not end"):
+        with pytest.raises(bf.UsageError, match="did not finish"):
             store[1]
         # A run that begins anew mends it.
         assert store.run(Hops())[3] == 3
@@ -153,7 +153,7 @@ def test_a_kill_is_noticed(moment: str, url: str, tmp_path: Path) -> None:
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     if moment != "load":
-        with pytest.raises(bf.UsageError, match=r"did not end|may be damaged"):
+        with pytest.raises(bf.UsageError, match=r"did not finish|may be damaged"):
             dict(bf.VertexStore.open(url))
     if moment != "load" and not url.startswith("file"):
         # No database synced its files, so that they may be incomplete.

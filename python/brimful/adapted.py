@@ -72,11 +72,14 @@ def aggregators_of(program: Program, mode: str) -> Mapping[str, Aggregator]:
         method = getattr(type(program), name)
         if isinstance(method, FunctionType) and "aggregated" in method.__code__.co_names:
             raise UsageError(
-                f"{name} reads self.aggregated, and only {' and '.join(_READERS)} can; pass the "
-                "value on in the state"
+                f"{name} reads self.aggregated, but only {' and '.join(_READERS)} can; store the "
+                "value in the state"
             )
     if not has_method:
-        raise UsageError(f"{type(program).__name__} has aggregators, but no aggregate()")
+        raise UsageError(
+            f"{type(program).__name__} has aggregators, but no aggregate(); define the method, or "
+            "remove the aggregators"
+        )
     return aggregators
 
 

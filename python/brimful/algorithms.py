@@ -108,10 +108,10 @@ def hits(
 ) -> Result:
     """Find hubs and authorities (Kleinberg 1999): good hubs lead to good authorities.
 
-    With A the matrix of arcs: the limits of a = A.T @ h and h = A @ a, each divided by its sum
-    after every step, from h = 1 / n_vertices. Supersteps compute authorities and hubs in turn.
-    Where the largest singular value of A has several vectors, the one nearest to the start is the
-    limit (NetworkX returns any). Without edges all scores are 0.
+    Let A be the matrix of arcs. The scores are the limits of a = A.T @ h and h = A @ a, each
+    divided by its sum after every step, starting from h = 1 / n_vertices. Supersteps compute
+    authorities and hubs in turn. Where the largest singular value of A has several vectors, the one
+    nearest to the start is the limit (NetworkX returns any). Without edges all scores are 0.
 
     Args:
         values: The score to return: "authority" or "hub".
@@ -157,8 +157,8 @@ def connected_components(
 
     Args:
         method: "union_find" passes over the edges once, with arrays in memory. "propagation" works
-            in any budget and runs until no label changes. "auto" is union-find where it fits, and
-            propagation with checkpoints or `max_supersteps`.
+            within any budget and runs until no label changes. "auto" is union-find where it fits,
+            and propagation with checkpoints or `max_supersteps`.
 
     Returns:
         A `Result` with the column `component`, of the type of `vertex`.
@@ -192,7 +192,7 @@ def scc(
 
     Args:
         method: "search" is one depth-first search with the edges in memory. "coloring" works in
-            any budget. "auto" searches if the edges fit and no other argument needs supersteps; of
+            any budget. "auto" searches if the edges fit and no other argument needs supersteps; for
             an undirected graph it finds the connected components, which are the same.
 
     Returns:
@@ -218,7 +218,7 @@ def kcore(
     """Compute core numbers: the largest k such that a vertex is in the k-core.
 
     The k-core is the largest set of vertices with k neighbors each within the set. Direction is
-    ignored and parallel arcs count each, so opposite arcs of a directed graph count twice;
+    ignored and each parallel arc counts, so opposite arcs of a directed graph count twice;
     self-loops do not count.
 
     Args:
@@ -377,7 +377,7 @@ def degrees(
     direction: Literal["out", "in", "both"] = "out",
     **options: Unpack[RunOptions],
 ) -> Result:
-    """Count the arcs of each vertex; parallel arcs count each.
+    """Count the arcs of each vertex; each parallel arc counts.
 
     Args:
         direction: Arcs that leave ("out"), that reach ("in"), or both.

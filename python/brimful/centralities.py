@@ -24,8 +24,9 @@ def eigenvector(
 ) -> Result:
     """Compute eigenvector centrality (Bonacich 1987): central vertices lead to central ones.
 
-    With A the matrix of arcs: the eigenvector of the largest eigenvalue of A.T, by power iteration
-    on A.T + I from equal entries, as in NetworkX. `stats["converged"]` says whether it converged.
+    Let A be the matrix of arcs. The result is the eigenvector of the largest eigenvalue of A.T,
+    found by power iteration on A.T + I from equal entries, as in NetworkX. `stats["converged"]`
+    says whether it converged.
 
     Args:
         tolerance: Stop at an L1 change per vertex of at most this; 0 never stops early.
@@ -70,12 +71,12 @@ def katz(
 ) -> Result:
     """Compute Katz centrality (Katz 1953): the sum over walks to a vertex of alpha^k for k edges.
 
-    With A the matrix of arcs: the solution of x = alpha * A.T @ x + beta, by iteration from 0, as
-    in NetworkX. It exists for `alpha` below 1 / the largest eigenvalue of A; `stats["converged"]`
-    says whether the run converged.
+    Let A be the matrix of arcs. The result is the solution of x = alpha * A.T @ x + beta, found by
+    iteration from 0, as in NetworkX. It exists for `alpha` below 1 / the largest eigenvalue of A;
+    `stats["converged"]` says whether the run converged.
 
     Args:
-        alpha: Factor of an edge.
+        alpha: Attenuation factor of an edge.
         beta: Value of a vertex without incoming edges.
         variant: "normalized" divides, so that the sum of the squares is 1; "unnormalized" does not.
         tolerance: Stop at an L1 change per vertex of at most this; 0 never stops early.

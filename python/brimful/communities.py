@@ -39,8 +39,8 @@ def louvain(
 
     Args:
         resolution: Above 1 there are more and smaller communities, below 1 fewer and larger ones.
-        iterations: Times to go up the hierarchy from single vertices; a later one begins with the
-            communities of the one before, and improves them. None: 2, or 1 with `levels`.
+        iterations: Number of passes up the hierarchy. Each starts from single vertices in the
+            communities of the previous pass, and improves these. None: 2, or 1 with `levels`.
         levels: The communities of the hierarchy after this many levels; None: all.
         tolerance: A level ends when a sweep over its vertices adds at most this to the modularity.
         weighted: Edges count by their weights, which must not be negative, instead of once each.
@@ -86,8 +86,8 @@ def leiden(
 
     Args:
         resolution: Above 1 there are more and smaller communities, below 1 fewer and larger ones.
-        iterations: Times to go up the hierarchy from single vertices; a later one begins with the
-            communities of the one before, and improves them. None: 2, or 1 with `levels`.
+        iterations: Number of passes up the hierarchy. Each starts from single vertices in the
+            communities of the previous pass, and improves these. None: 2, or 1 with `levels`.
         levels: The communities of the hierarchy after this many levels; None: all.
         tolerance: A level ends when a sweep over its vertices adds at most this to the modularity.
         weighted: Edges count by their weights, which must not be negative, instead of once each.
@@ -135,8 +135,8 @@ def louvain_hierarchy(
 
     Returns:
         `Rows` with the columns `vertex`, ascending, and `level_1`, `level_2`, ... of its type: the
-        smallest vertex of the community. The column of a level is the result of `louvain` with so
-        many `levels`; at most 32, the last of which ends the hierarchy.
+        smallest vertex of the community. Column `level_k` is the result of `louvain` with
+        `levels=k`. There are at most 32 columns; the last one is the final level.
 
     Raises:
         InputError: `weighted`, and a weight is negative.

@@ -44,7 +44,7 @@ class Comparison:
     """How two results differ.
 
     Attributes:
-        keys: Names of the columns that name a row: `vertex`, or those of `Rows` but for the last.
+        keys: Names of the key columns: `vertex`, or all columns of `Rows` but the last.
         columns: Names of both value columns; None: rows are pairs without a value.
         vertices: Number of vertices, or of rows, that both have.
         only_first: Number of vertices or rows that only the first has.
@@ -101,7 +101,7 @@ def compare(
         first: A `Result` or `Rows`, the path of a saved one, or any table with
             `__arrow_c_stream__` whose columns are `vertex`, ascending, and a value, or those of an
             algorithm that returns `Rows`.
-        second: Another one.
+        second: The other result, in any of these forms.
         tolerance: Values are equal if they differ by at most this share of the larger one; None:
             1e-9 for floats, 0 for integers.
         top: Number of differences to return.
@@ -113,7 +113,7 @@ def compare(
 
     Raises:
         InputError: A table has other columns, its vertices do not ascend, or two of its rows have
-            one name.
+            the same key.
         UsageError: The vertices or values of the two cannot be compared, or `top` is negative.
         MissingPackageError: `Rows` are compared and DuckDB is not installed.
 

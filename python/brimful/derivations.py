@@ -201,8 +201,8 @@ class Derivations:
         """Make a graph of labels, such as communities: vertices with the same label become one.
 
         Parallel edges become one edge, whose weight is the sum of their weights; without weights,
-        their number. Edges within a label are self-loops. Vertices without a label are left
-        out with their edges, which a warning counts. Columns of vertices are not taken over.
+        their number. Edges within a label are self-loops. Vertices without a label are left out
+        with their edges; a warning reports their number. Columns of vertices are not copied.
 
         Args:
             labels: A result of this graph, or a table with the column `vertex` and one of integers

@@ -32,12 +32,12 @@ def fastrp(
     the same at any `budget` and number of threads.
 
     Args:
-        dimensions: Numbers of an embedding, at most 4,096.
+        dimensions: Length of an embedding, at most 4,096.
         iteration_weights: Weights of the neighbors at 1, 2, ... steps.
-        normalization: The random list of a vertex of degree d is multiplied by
+        normalization: The random vector of a vertex of degree d is multiplied by
             `(d / 2m) ** normalization`, where 2m is the sum of all degrees. Below 0, vertices with
             many edges count less.
-        seed: Another seed gives other random lists.
+        seed: A different seed gives different random vectors.
         weighted: Edges count by their weights, which must not be negative; so do degrees.
 
     Returns:

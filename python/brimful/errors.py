@@ -13,7 +13,7 @@ from brimful.io.redaction import redacted
 
 
 class BrimfulError(Exception):
-    """The root of brimful's errors; raised itself for a fault of brimful only.
+    """The root of brimful's errors; raised directly only for a bug in brimful.
 
     >>> import brimful as bf
     >>> try:

@@ -67,7 +67,8 @@ def _function(value: object) -> FunctionType | None:
         value = value.func
     elif isinstance(value, staticmethod | classmethod):
         value = value.__func__
-    # Caches and compiled functions, which are no functions themselves, name the one they call.
+    # Caches and compiled functions, which are not functions themselves, name the function they
+    # call.
     value = inspect.unwrap(value, stop=lambda one: isinstance(one, FunctionType))  # type: ignore[arg-type]
     return value if isinstance(value, FunctionType) else None
 

@@ -121,8 +121,9 @@ class KeptColumns:
 
         In another process, as on a cluster, the column is read from the graph again.
 
-        Memory: the pages that look-ups touch, of a file in the folder for temporary files, which
-            the system gives back when memory is short. A look-up takes a few microseconds.
+        Memory: the pages that look-ups touch of a memory-mapped file in the folder for temporary
+            files; the system reclaims these pages when memory is short. A look-up takes a few
+            microseconds.
 
         Args:
             column: Name of the column.

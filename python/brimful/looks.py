@@ -33,7 +33,7 @@ _DRAWN_ARCS = 10_000_000
 
 
 class Looks:
-    """Looks at a `Graph` that run an algorithm."""
+    """Paths, reports and plots of a `Graph`, each of which runs an algorithm."""
 
     @shows_progress
     @described(_LOOK, "vertex", "closed graph", "budget", "corrupt", "io")
@@ -51,7 +51,7 @@ class Looks:
         Where the reverse index exists, as in an undirected graph, two searches from both ends look
         up the edges of few vertices. `bfs` (`sssp` with weights) finds the path if there is no
         reverse index, or if many vertices are near the ends. With `coordinates` one search goes
-        towards the target (A*; Hart, Nilsson, Raphael 1968), also without the reverse index.
+        towards the target (A*; Hart, Nilsson, Raphael 1968), even without the reverse index.
 
         Of several shortest paths, the result has the fewest edges, and then, from the target back,
         the vertices with the smallest ids. Rounding can make paths of equal length differ, and

@@ -59,15 +59,15 @@ def require_address_space(library: str, needed: int, budget: int = 0) -> None:
         return
     limit, left = space
     leaves = (
-        f"the address space limit of {format_bytes(limit)} leaves {format_bytes(left)}, and "
+        f"the address space limit of {format_bytes(limit)} leaves {format_bytes(left)}, but "
         f"{library} takes {format_bytes(needed)}"
     )
     if left < needed:
-        raise StoreIoError(f"{leaves}; raise it with 'ulimit -v'")
+        raise StoreIoError(f"{leaves}; raise the limit with 'ulimit -v'")
     if left < needed + budget:
         raise BudgetError(
-            f"{leaves} besides the budget of {format_bytes(budget)}; raise it with 'ulimit -v', "
-            "or lower --budget",
+            f"{leaves} besides the budget of {format_bytes(budget)}; raise the limit with "
+            "'ulimit -v', or lower --budget",
             budget,
         )
 

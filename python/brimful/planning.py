@@ -55,9 +55,9 @@ class Forecast:
         fits: Whether `budget_bytes` suffices. If not, the other figures are those of the smallest
             budget.
         minimum_budget_bytes: The smallest budget that suffices.
-        in_memory_budget_bytes: A budget with which the data of all vertices stay in memory, as far
-            as they ever do, and on graphs of many supersteps the edges unpacked; with less, a run
-            is slower.
+        in_memory_budget_bytes: A budget that keeps the data of all vertices in memory, as far as a
+            run ever does, and on graphs that take many supersteps also the unpacked edges. With a
+            smaller budget a run is slower.
         budget_bytes: The budget asked for.
         threads: Number of threads.
         peak_memory_bytes: Peak memory of the whole process; brimful's own in a worker of a cluster.
@@ -73,7 +73,7 @@ class Forecast:
         passes: How often the run passes over all edges.
         workers: Workers of a cluster; None: one process.
         sent_bytes_per_superstep: The most bytes of signals that a worker sends in a superstep in
-            which all vertices signal, in all to the others; None for one process.
+            which all vertices signal, to all others together; None for one process.
         received_bytes_per_superstep: The most that a worker receives; None likewise.
         exchange_memory_bytes: Memory of a worker, within its budget, through which workers of one
             machine exchange signals; 0: they go through Ray's object store; None likewise.
@@ -84,7 +84,7 @@ class Forecast:
         memory_bandwidth: In GB/s, given or measured, less if the threads work more slowly than
             memory delivers; None: not used.
         disk_bandwidth: In GB/s, given or measured; None: not used.
-        network: In Gbit/s, between the machines of a cluster; None: there are not several.
+        network: In Gbit/s, between the machines of a cluster; None: there is only one machine.
         imported: Forecast of the import; None for a graph that exists.
 
     >>> import brimful as bf
@@ -155,7 +155,8 @@ def plan(
     """Forecast a run of `algorithm` on `graph`, or on a graph that does not exist yet.
 
     Memory and disk are those of the plan that the run itself follows; the time is an estimate.
-    A run on a `store` has estimates of memory and disk only, also of its smallest budget.
+    For a run on a `store`, memory, disk and the smallest budget are estimates, and there is no
+    estimate of the time.
 
     Args:
         graph: A `Graph`, or the path of a graph directory or of an input file; None: a graph of

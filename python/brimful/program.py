@@ -104,10 +104,10 @@ class Program(ABC):
     #: those to one vertex; "latest": a vertex collects the latest signal of each edge every time.
     delivery: ClassVar[Literal["each", "combined", "latest"]] = "each"
 
-    #: How signals to one vertex become one: `collect` then receives a list of that one signal,
-    #: also with delivery "latest". None: by `combine`, or not at all. A compiled program needs
-    #: one: "sum" with delivery "latest" (a vertex collects the latest signals of all its edges),
-    #: "min", "max", "or" and "and" (of bits) with delivery "combined".
+    #: How signals to one vertex become one: `collect` then receives a list of that one signal, even
+    #: with delivery "latest". None: by `combine`, or not at all. A compiled program needs one:
+    #: "sum" with delivery "latest" (a vertex collects the latest signals of all its edges), "min",
+    #: "max", "or" and "and" (of bits) with delivery "combined".
     combiner: ClassVar[Literal["sum", "min", "max", "or", "and"] | None] = None
 
     #: The fields of a state of several numbers, a structured type of NumPy such as
@@ -130,7 +130,7 @@ class Program(ABC):
     #: last ones.
     aggregators: ClassVar[Mapping[str, brimful.Aggregator]] = {}
 
-    #: The values of `aggregators` after the superstep before, during a run.
+    #: The values of `aggregators` after the previous superstep, during a run.
     aggregated: Any = None
 
     #: A vertex signals if its `signal_score` exceeds this.

@@ -44,8 +44,8 @@ def check_program(program: object) -> None:
     name = type(program).__name__
     if isinstance(program, Pregel) and getattr(program, "state_type", None) is not None:
         raise UsageError(
-            f"{name} has state_type, which only a bf.Program has; name the fields of its values in "
-            "value_type"
+            f"{name} has state_type, which applies to a bf.Program only; name the fields of its "
+            "values in value_type"
         )
     if isinstance(program, Program):
         _check_delivery(program, name)
@@ -68,8 +68,8 @@ def _check_delivery(program: Program, name: str) -> None:
     word(program.delivery, f"{name}.delivery", _DELIVERIES)
     if callable(program.combiner):
         raise UsageError(
-            f'{name}.combiner is a method, and the attribute has a name, such as "min"; call the '
-            "method combine"
+            f'{name}.combiner is a method, but must be the name of a combiner, such as "min"; '
+            "rename the method to combine"
         )
     if program.combiner is not None:
         combiner_of(program)
@@ -100,7 +100,7 @@ def _check_method(name: str, method: FunctionType, *, is_valued: bool) -> None:
     if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
         raise UsageError(f"{where} is a coroutine, which a run cannot use; leave async out")
     if is_valued and not _returns_value(method):
-        raise UsageError(f"{where} returns None in all cases; return its value")
+        raise UsageError(f"{where} always returns None; return a value")
 
 
 def _check_parameters(name: str, method: FunctionType, of_base: FunctionType) -> None:
@@ -116,8 +116,8 @@ def _check_parameters(name: str, method: FunctionType, of_base: FunctionType) ->
     except TypeError:
         found = [str(one.replace(annotation=one.empty)) for one in signature.parameters.values()]
         raise UsageError(
-            f"{place(name, method)} has the parameters ({', '.join(found)}), and its calls need "
-            f"({', '.join(wanted)})"
+            f"{place(name, method)} has the parameters ({', '.join(found)}), but is called with "
+            f"({', '.join(wanted)}); change the parameters"
         ) from None
 
 

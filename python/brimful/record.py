@@ -75,8 +75,8 @@ class Record:
             )
         if "vertex" in kinds.names and attribute != "message_type":
             raise UsageError(
-                f"{attribute} has a field vertex, and the result has the ids in a column of this "
-                "name; choose another name"
+                f"{attribute} has a field vertex, the name of the id column of the result; choose "
+                "another name"
             )
         #: The fields, in their order.
         self.fields = tuple(_field(one, kinds[one], attribute) for one in kinds.names)
@@ -84,7 +84,7 @@ class Record:
             #: The class of states or messages, as methods see them.
             self.type: Any = tuple_type(name, kinds.names)
         except ValueError as error:
-            raise UsageError(f"{attribute} has a field that Python cannot name: {error}") from error
+            raise UsageError(f"{attribute} has an invalid field name: {error}") from error
         self._fits = [_fitting(field) for field in self.fields]
         self._bytes = struct.Struct("<" + "".join(_KINDS[field.code][1] for field in self.fields))
 
@@ -192,7 +192,8 @@ def in_words(fields: Sequence[tuple[str, str]], sizes: Sequence[int], noun: str 
     words = next((words for words in sizes if 8 * words >= plain.itemsize), None)
     if words is None:
         raise ValueError(
-            f"{noun} has {plain.itemsize} bytes, and a program on shards at most {8 * sizes[-1]}"
+            f"{noun} has {plain.itemsize} bytes, but compiled programs allow at most "
+            f"{8 * sizes[-1]}"
         )
     parts = [plain.fields[name] for name, _ in fields]  # type: ignore[index]
     return np.dtype(

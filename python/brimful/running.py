@@ -118,7 +118,7 @@ def run(
     edges. `threads` is for the import of `graph`. The result keeps ids in memory, within `budget`,
     and also states, except those of `file` and `kv`, which stay in the files of the run. On the
     shards of the graph, methods are compiled, or called with arrays of NumPy: nearly as fast as the
-    algorithms of this package, and in any budget. The result is then a `Result` with the column
+    algorithms of this package, and within any budget. The result is then a `Result` with the column
     `state`, or `Records` with one for each field. `stats["variant"]` is "compiled", "arrays" or
     "interpreted", and `stats["why"]` the reason for interpretation.
 

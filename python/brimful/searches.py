@@ -80,7 +80,7 @@ def diameter(
             of the vertex with the most outgoing edges.
 
     Returns:
-        `Rows` with one row, and none of an empty graph: `source`, `target` and `distance` (int64),
+        `Rows` with one row, or none for an empty graph: `source`, `target` and `distance` (int64),
         the diameter in edges.
 
     Raises:
@@ -112,7 +112,7 @@ def effective_diameter(
     Args:
         quantile: Share of all ordered pairs of different vertices with a path.
         register_bits: Logarithm of the bytes of a counter. The standard error of the number of
-            vertices within a distance is 13, 6.5 and 3.3 %.
+            vertices within a distance is 13 % for 6, 6.5 % for 8 and 3.3 % for 10.
 
     Returns:
         `Rows` with one row of float64: `quantile`, `distance`, and `pairs`, the estimated number of

@@ -29,8 +29,8 @@ def bipartite(
 
     Args:
         method: "union_find" reads the edges once, with arrays of the vertices in memory.
-            "propagation" works in any budget. "auto" chooses "union_find" if the arrays fit and no
-            other argument needs supersteps.
+            "propagation" works within any budget. "auto" chooses "union_find" if the arrays fit and
+            no other argument needs supersteps.
 
     Returns:
         A `Result` with the column `side`: int64[n_vertices], 0 or 1; null in a component with an
@@ -76,7 +76,7 @@ def topological_order(
     max_supersteps: int | None = None,
     **options: Unpack[RunOptions],
 ) -> Result:
-    """Compute levels of a graph without cycles: the edges of the longest path to each vertex.
+    """Compute levels of a graph without cycles: the length of the longest path to each vertex.
 
     Every edge leads to a greater level, so ascending levels are a topological order (Kahn 1962).
 

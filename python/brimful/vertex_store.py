@@ -214,8 +214,8 @@ class VertexStore(States):
             raise NotFoundError(f"there is no store of vertices at {redacted_word(url)}")
         if stored["is_loading"]:
             raise UsageError(
-                f"the vertices of the store at {redacted_word(url)} were not loaded to the end; "
-                "make it again with VertexStore.create or brimful.run(..., keep=True)"
+                f"the loading of the store at {redacted_word(url)} did not finish; make the store "
+                "again with VertexStore.create or brimful.run(..., keep=True)"
             )
         if serializer is None and stored["serializer"] not in _SAFE:
             raise UsageError(
@@ -273,7 +273,7 @@ class VertexStore(States):
         Raises:
             ProgramError: As `brimful.run`.
             UsageError: `start` is unknown; `weighted` is not that of the store; or, for "kept", the
-                last run did not end.
+                last run did not finish.
 
         >>> import brimful as bf, os, pyarrow as pa, tempfile
         >>> folder = tempfile.mkdtemp()

@@ -305,7 +305,7 @@ def test_an_object_store_without_room_ends_an_import(
         raise ray.exceptions.OutOfDiskError("the disk of /tmp/ray is full")
 
     monkeypatch.setattr(ray, "put", refuse)
-    with pytest.raises(bf.StoreIoError, match=r"does not take the ranks of ids in: .* is full"):
+    with pytest.raises(bf.StoreIoError, match=r"has no room for the ranks of ids: .* is full"):
         imported(files, tmp_path / "g.brimful", {}, {"cluster": "auto", "workers": 2})
     assert not (tmp_path / "g.brimful").exists()
 

@@ -75,7 +75,7 @@ def test_options_that_a_run_on_a_cluster_does_not_take(
         bf.pagerank(graph, cluster="auto", mode="async")
     with pytest.raises(bf.UsageError, match="leave store= or cluster= out"):
         bf.pagerank(graph, cluster="auto", store="memory")
-    with pytest.raises(bf.UsageError, match="by the superstep"):
+    with pytest.raises(bf.UsageError, match="in supersteps, not in seconds"):
         bf.pagerank(graph, cluster="auto", checkpoint_every="1s", checkpoint_dir=tmp_path / "c")
     with pytest.raises(bf.UsageError, match="the cluster has no room for 3 workers of 64 CPUs"):
         bf.pagerank(graph, cluster="auto", threads=64)

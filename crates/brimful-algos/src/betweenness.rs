@@ -62,7 +62,7 @@ const SAMPLES: ParameterInfo = ParameterInfo {
 const VARIANT: ParameterInfo = ParameterInfo {
     name: "variant",
     values: Accepts::Words(&["normalized", "unnormalized"]),
-    meaning: "normalized: divided by the number of pairs of vertices; unnormalized: not",
+    meaning: "normalized: divided by the number of pairs of vertices; unnormalized: not divided",
 };
 
 const PARAMETERS: &[ParameterInfo] = &[SAMPLES, VARIANT];

@@ -37,8 +37,8 @@ use crate::request::{Finished, Request};
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "bipartite",
-    computes: "sides of bipartite graphs: every edge joins both; null in components with an odd \
-               cycle",
+    computes: "sides of bipartite graphs: every edge joins the two sides; null in components with \
+               an odd cycle",
     column: "side",
     takes: Takes { asynchronous: true, ..Takes::PROGRAM },
     parameters: &[METHOD],

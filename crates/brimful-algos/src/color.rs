@@ -48,7 +48,7 @@ use crate::request::{Finished, Request};
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "color",
-    computes: "greedy coloring, vertices of many neighbors first: no edge joins equal colors; \
+    computes: "greedy coloring, vertices with many neighbors first: no edge joins equal colors; \
                direction ignored",
     column: "color",
     takes: Takes { cluster: true, checkpoints: true, ..Takes::NOTHING },

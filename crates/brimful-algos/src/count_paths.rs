@@ -125,8 +125,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         return Finished::new(graph, "paths", values, output.stats, "shortest");
     };
     if request.max_supersteps.is_some() {
-        let problem = "a length is a number of supersteps: give --param length=K or \
-                       --max-supersteps, not both";
+        let problem = "--param length=K and --max-supersteps both set the number of supersteps; \
+                       give only one of them";
         return Err(Error::Usage(problem.into()));
     }
     let output = checked(request.run_all(

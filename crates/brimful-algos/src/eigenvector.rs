@@ -43,7 +43,7 @@ const LEAST: f64 = 1e-300;
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "eigenvector",
-    computes: "eigenvector centrality: central vertices lead to central ones; the squares sum to 1",
+    computes: "eigenvector centrality: edges from central vertices count more; squares sum to 1",
     column: "eigenvector",
     takes: Takes { tolerance: Some(TOLERANCE), ..Takes::ITERATION },
     parameters: &[],

@@ -32,7 +32,7 @@ const SUPERSTEPS: u64 = 1000;
 const ALPHA: ParameterInfo = ParameterInfo {
     name: "alpha",
     values: Accepts::Number(0.1),
-    meaning: "factor of an edge, below 1 / the largest eigenvalue",
+    meaning: "attenuation factor, below 1 / the largest eigenvalue",
 };
 const BETA: ParameterInfo = ParameterInfo {
     name: "beta",
@@ -48,7 +48,7 @@ const VARIANT: ParameterInfo = ParameterInfo {
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "katz",
-    computes: "Katz centrality: number of walks to a vertex, one of k edges counting alpha^k",
+    computes: "Katz centrality: walks to a vertex, each walk of k edges weighted by alpha^k",
     column: "katz",
     takes: Takes { tolerance: Some(TOLERANCE), ..Takes::ITERATION },
     parameters: &[ALPHA, BETA, VARIANT],

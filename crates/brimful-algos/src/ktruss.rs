@@ -8,10 +8,10 @@
 //!
 //! Method (Wang and Cheng 2012): all threads count the triangles of every edge by intersecting
 //! sorted lists. Then one thread removes the edges, those with the fewest triangles first, in an
-//! order that buckets maintain. The removal of an edge takes a triangle from the two other edges of
-//! each of its triangles. Time: O(|E|^1.5). Memory: 16 bytes a vertex and 18 for each entry of the
-//! symmetric lists. The budget must hold it, because the order of removal is random access to the
-//! graph. Rows are sorted in any budget.
+//! order that buckets maintain. The removal of an edge lowers the triangle count of the two other
+//! edges of each of its triangles. Time: O(|E|^1.5). Memory: 16 bytes a vertex and 18 for each
+//! entry of the symmetric lists. The budget must hold it, because the order of removal is random
+//! access to the graph. Rows are sorted in any budget.
 
 use std::sync::Arc;
 

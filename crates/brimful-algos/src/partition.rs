@@ -93,7 +93,8 @@ fn numbered(partition: &ResultTable, resources: &Resources) -> Result<(Vec<u32>,
             for value in &part {
                 each(value.ok_or_else(|| {
                     Error::Usage(format!(
-                        "a partition needs a value for every vertex, but {} lacks some",
+                        "a partition needs a value for every vertex, but {} has nulls; pass a \
+                         result without nulls",
                         partition.name()
                     ))
                 })?);

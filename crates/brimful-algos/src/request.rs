@@ -150,9 +150,9 @@ impl StoreChoice {
             (true, schedule) => Ok(RunMode::Asynchronous(schedule.unwrap_or_default())),
             (false, None) => Ok(RunMode::Synchronous),
             (false, Some(_)) => Err(execution::Error::Usage(
-                "a scheduler is for the asynchronous mode; add --mode async, or leave --scheduler \
-                 out"
-                .into(),
+                "--scheduler applies to the asynchronous mode only; add --mode async, or leave \
+                 --scheduler out"
+                    .into(),
             )),
         }
     }

@@ -28,8 +28,8 @@ use crate::request::{Finished, Request, shown};
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "topological_order",
-    computes: "levels of a graph without cycles: edges of the longest path to a vertex; a cycle is \
-               an error",
+    computes: "levels of a graph without cycles: the number of edges on the longest path to a \
+               vertex; a cycle is an error",
     column: "level",
     takes: Takes::PROGRAM,
     parameters: &[],

@@ -494,7 +494,7 @@ impl RecordBag {
         keys.sort_unstable();
         for (at, (mixed, id)) in keys.iter().enumerate() {
             if let Err(error) = self.keys.set(&self.pages, &writing, *mixed, Some(*id)) {
-                // Without their keys nobody reaches these records.
+                // Without their keys these records are unreachable.
                 for (_, id) in keys.iter().skip(at) {
                     let position = self.position(*id)?.ok_or_else(|| self.removed(*id))?;
                     self.take_out(&writing, *id, position)?;

@@ -210,7 +210,7 @@ impl<'a> Checkpointer<'a> {
             return Ok(payload.superstep);
         };
         if name == GRAPH {
-            let problem = "it holds checkpoints of a run on another graph; resume on that graph, \
+            let problem = "its checkpoints belong to a run on another graph; resume on that graph, \
                            or name another folder with --checkpoint-dir";
             return Err(brimful_graph::Error::input(folder, problem).into());
         }

@@ -38,8 +38,8 @@ pub enum Error {
     Internal(String),
     /// The kernel returned a status other than 0.
     #[error(
-        "the kernel returned status {status}, not 0, when called for {call}{}; the program defines \
-         its meaning",
+        "the kernel returned status {status}, not 0, when called for {call}{}; look up the status \
+         in the program",
         vertex.map_or(String::new(), |vertex| format!(" at internal vertex {vertex}"))
     )]
     Kernel {

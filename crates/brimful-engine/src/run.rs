@@ -246,7 +246,7 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
             Traversal::Dense
         };
         self.last_visits = self.swept.edges - visits_before;
-        // A sweep of the asynchronous mode is no superstep.
+        // A sweep of the asynchronous mode does not count as a superstep.
         if self.asynchronous.is_none() && self.context.program.was_idle(&self.globals) {
             self.globals.superstep -= 1;
             self.globals.aggregate = aggregate;

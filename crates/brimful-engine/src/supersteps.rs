@@ -171,7 +171,8 @@ pub(crate) fn run_to_end<R: Resumable>(
     if observes { Ok((run, stats)) } else { Err(Error::ShareDone(Box::new(stats))) }
 }
 
-/// Runs `run`, whose making began at `begin`, to its end. It is compiled once for all programs.
+/// Runs `run`, whose construction began at `begin`, to its end. It is compiled once for all
+/// programs.
 fn finish<F: DeserializeOwned>(
     run: &mut dyn Resumable<Fields = F>,
     graph: &Graph,

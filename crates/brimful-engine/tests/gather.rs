@@ -547,5 +547,5 @@ fn a_run_ends_at_its_limits_and_refuses_what_makes_no_sense() {
     }
     let limited = RunOptions { max_supersteps: 9, ..Default::default() };
     let error = gather(&FirstFit, &case.graph, &limited, &resources(2, 1 << 28)).unwrap_err();
-    assert!(error.to_string().contains("limit of supersteps does not apply"), "{error}");
+    assert!(error.to_string().contains("--max-supersteps does not apply"), "{error}");
 }

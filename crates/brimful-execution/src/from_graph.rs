@@ -359,9 +359,9 @@ pub(crate) fn vertices_of_processes(
     (0..shares.share.count).map(of_process).collect()
 }
 
-/// The error of processes whose vertices are not ranges.
+/// The error if the vertices of a process are not a range.
 fn needs_ranges() -> Error {
-    Error::Usage("several processes need the partitioner range, not hash".into())
+    Error::Usage("a run on several processes needs the partitioner range, not hash".into())
 }
 
 /// The number of signals that take about as long as the fixed part of collecting a vertex.

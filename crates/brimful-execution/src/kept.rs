@@ -4,8 +4,8 @@
 //! belongs to. Invariant: files are removed only from folders of this store, which are locked.
 //! Invariant: the manifest says [`Condition::Whole`] only while no run is under way, and after all
 //! changes are durable. A store that was not loaded to the end is loaded again. A store whose last
-//! run did not end has vertices of different times, and perhaps damaged files; only a `file` store,
-//! whose files survive a crash, is opened again.
+//! run did not finish has vertices from different supersteps, and perhaps damaged files; only a
+//! `file` store, whose files survive a crash, is opened again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub enum Condition {
     Loading,
     /// A run or a caller is changing the vertices.
     Running,
-    /// A run stopped before its end: the states of the vertices are of different times.
+    /// A run stopped before its end: the states of the vertices come from different supersteps.
     Stopped,
     /// The vertices are as the last run left them.
     Whole,
@@ -152,8 +152,8 @@ impl KeptStore {
         }
         if store.description.condition == Condition::Running && name != "file" {
             return Err(Error::Usage(format!(
-                "the last use of {} did not end: its process was killed, or its disk was full; its \
-                 files may be damaged; remove the folder",
+                "the last process that used {} did not finish: it was killed, or the disk was \
+                 full; the files may be damaged; remove the folder",
                 path.display()
             )));
         }

@@ -242,7 +242,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
                 vertex.forget_signals();
                 Ok(())
             });
-            // Also after an error of the program, so that the files of the store are consistent.
+            // Even after an error of the program, so that the files of the store are consistent.
             part.store.sync()?;
             Ok(done?)
         });

@@ -213,7 +213,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         }
         if self.connected.is_some() && limits.max_seconds.is_some() {
             return Err(Error::Usage(
-                "a run on a cluster ends by supersteps; leave out the time limit".into(),
+                "a time limit does not apply to a run on a cluster; leave it out".into(),
             ));
         }
         let begin = Instant::now();

@@ -1,6 +1,7 @@
 //! Vertices and edges: from the user's file to shards on disk, and back.
 //!
-//! The modules follow the way of an edge; imports between them go to the ones above.
+//! The modules are in the order in which an edge passes through them. A module imports only modules
+//! listed above it.
 //!
 //! - [`edges`] holds edges on their way, [`codec`] packs them, [`message`] takes them between
 //!   processes, [`random`] gives random numbers.

@@ -1,10 +1,10 @@
 //! `read_table`, `number_ids`, `replace_numbers`, `rank_range`, `map_edges`: work for an import in
-//! other processes, which keep the edges of its files. Also the other end: an object in Python that
-//! leads them.
+//! other processes, which keep the edges of its files. Also the other end: a Python object that
+//! controls these processes.
 //!
-//! The object has the method `next(seconds)` of messages (see `parsed.rs`), the last one of each
-//! file; `batches()`, the number of batches; `parts()`, the most parts of edges;
-//! `replace(task, generation, table)`; and the methods `names()`, `number(task)`,
+//! The object has the method `next(seconds)`, which returns the last message of each file (see
+//! `parsed.rs`); `batches()`, the number of batches; `parts()`, the largest number of parts of
+//! edges; `replace(task, generation, table)`; and the methods `names()`, `number(task)`,
 //! `rank(task, declared)`, `map(task, slots, lines, last)` and `sort(task, parts)`, which return an
 //! object with the method `next(seconds)`. Views of memory end with the call.
 

@@ -238,7 +238,8 @@ impl GivenSizes {
             "bytes_per_edge must be between 0.05 and 16; brimful info shows it for a similar graph"
                 .into()
         } else if vertices == 0 && edges > 0 {
-            "edges need vertices: give the number of vertices that have edges".into()
+            "--vertices must be above 0 if there are edges; give the number of vertices with edges"
+                .into()
         } else {
             return Ok(Sizes { vertices, edges, undirected, weighted, reverse, bytes_per_edge });
         };

@@ -466,8 +466,8 @@ fn supersteps(
     })?;
     if is_endless {
         resources.job.say(
-            "the program did not end when its vertices had collected 10,000 times on average; run \
-             it with supersteps, which max_supersteps= limits",
+            "the program was stopped after its vertices had collected 10,000 times on average; run \
+             it with mode=\"sync\", and limit the supersteps with max_supersteps=",
         );
         return Ok(Reason::MaxSupersteps);
     }

@@ -24,8 +24,8 @@ pub(crate) const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
 /// Says that a run ended at [`DEFAULT_MAX_SUPERSTEPS`].
 pub(crate) fn say_default_limit(job: &Job) {
     job.say(
-        "the program did not end within 10,000 supersteps, the default limit; set max_supersteps \
-         to change it",
+        "the program was stopped after 10,000 supersteps, the default limit; set max_supersteps to \
+         change it",
     );
 }
 
@@ -171,7 +171,7 @@ impl Store {
             return match around.iter().find(|(option, _)| option.is_some()) {
                 None => Ok(None),
                 Some((_, name)) => Err(EngineError::Usage(format!(
-                    "--{name} is for vertices in a store; add --store, or leave it out"
+                    "--{name} applies to vertices in a store only; add --store, or leave it out"
                 ))
                 .into()),
             };

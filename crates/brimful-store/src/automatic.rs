@@ -52,8 +52,8 @@ struct Shares {
 }
 
 impl Shares {
-    /// Bytes that no share has, of the `available` ones. A share that is full is no longer
-    /// available, and one that is empty still is.
+    /// The part of the `available` bytes that no share claims. Memory that a collection has filled
+    /// is no longer available; memory that it has claimed but not yet filled still is.
     fn left(&mut self, available: u64) -> u64 {
         self.whole = if self.taken == 0 { available } else { self.whole.max(available) };
         available.min(self.whole.saturating_sub(self.taken))

@@ -130,7 +130,7 @@ impl Budget {
 pub struct Reservation {
     budget: Arc<Budget>,
     bytes: u64,
-    /// The memory of which these bytes are a part.
+    /// The memory of the owner, of which these bytes are a part; `None`: the bytes stand alone.
     whole: Option<Whole>,
 }
 
@@ -139,7 +139,7 @@ pub struct Reservation {
 pub struct Whole {
     /// Bytes of the memory.
     pub bytes: u64,
-    /// The bytes of a memory whose part has so many.
+    /// Returns the size of the whole memory whose reserved part has the given number of bytes.
     pub for_part: fn(u64) -> u64,
     /// True if errors name the memory of the owner, not the budget.
     pub is_named: bool,

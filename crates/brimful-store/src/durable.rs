@@ -422,7 +422,8 @@ impl PageFile {
     fn extend_table(&self, writing: &Writing<'_>, page: PageId) -> Result<()> {
         let mut space = self.space();
         let taken = self.least_bytes(&space);
-        // A sync may use what others leave for it, so that all stored data can become durable.
+        // A sync may use the memory that other calls must leave free, so that all stored data can
+        // become durable.
         let free = match writing._guard {
             Guard::Exclusive(_) => u64::MAX,
             Guard::Shared(_) => self.memory.bytes().saturating_sub(taken),
@@ -525,8 +526,8 @@ impl PageFile {
         Ok(share)
     }
 
-    /// The memory with the smallest cache, and with what a sync may need besides: entries of the
-    /// pages in which the owner describes the others, and bits of slots.
+    /// The least memory: the smallest possible cache, and the additional memory of a sync. A sync
+    /// adds entries for the pages in which the owner describes the other pages, and bits for slots.
     fn least_bytes(&self, space: &Space) -> u64 {
         let cache = ((MIN_FRAMES - 1) * self.page_bytes) as u64;
         self.resident_bytes(space) + cache + space.table.memory_bytes() / SYNC_SHARE

@@ -194,7 +194,7 @@ impl Mapping {
     /// Other systems do not report mappings.
     ///
     /// # Safety
-    /// None is needed here.
+    /// No requirement: the function has no effect here.
     #[cfg(not(target_os = "linux"))]
     #[expect(unsafe_code, reason = "the same function as on Linux")]
     pub unsafe fn release(&self) {

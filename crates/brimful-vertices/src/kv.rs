@@ -193,7 +193,7 @@ impl KvStore {
         let (own, record) = split(stored).ok_or_else(|| self.damaged())?;
         if own != key {
             return Err(Error::Usage(format!(
-                "two ids, one of {} bytes, have the same checksum; use another store than kv",
+                "two ids, one of {} bytes, have the same checksum; use a store other than kv",
                 key.len()
             )));
         }

@@ -218,11 +218,11 @@ def _ended_by(error: BaseException) -> tuple[int, str | None]:
             streams.end_output()
             return 0, None
         case OSError():
-            place = f" {error.filename}" if error.filename else ""
+            place = f" for {error.filename}" if error.filename else ""
             reason = error.strerror or error
-            return 6, f"the system refused{place}: {reason}; check the disk and the path"
+            return 6, f"the system reported an error{place}: {reason}; check the disk and the path"
         case MemoryError():
-            return 4, "out of memory within the budget; give a smaller --budget"
+            return 4, "memory ran out before the budget was used up; give a smaller --budget"
         case SystemExit():
             # Raised by --help and --version.
             return 0, None

@@ -35,7 +35,7 @@ def add_to(verbs: shared.Verbs) -> None:
         ),
     )
     parser.add_argument("first", metavar="RESULT", help="a .parquet, .csv or .arrow file")
-    parser.add_argument("second", metavar="RESULT", help="another such file")
+    parser.add_argument("second", metavar="RESULT", help="the second file, in one of these formats")
     parser.add_argument(
         "--tolerance",
         metavar="X",

@@ -22,8 +22,8 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         "derive",
-        "Make a graph from a graph: a part of its vertices and edges, reversed, without "
-        "directions, or contracted by groups of vertices.",
+        "Make a graph from another graph: a part of its vertices and edges, reversed, "
+        "undirected, or contracted by groups of vertices.",
         act,
         more="Several options apply in the order below. Ids, weights and columns are kept.",
         examples=(

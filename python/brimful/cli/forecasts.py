@@ -51,13 +51,13 @@ def announced(figures: dict[str, Any]) -> str:
 
 
 def outside_memory(figures: dict[str, Any]) -> str:
-    """Return `the data of the run do not fit ...`, or an empty string if they fit."""
+    """Return `the data of the run does not fit ...`, or an empty string if they fit."""
     enough = figures.get("in_memory_budget_bytes", 0)
     if not figures.get("fits") or enough <= figures["budget_bytes"]:
         return ""
     return (
-        "the data of the run do not fit in memory, which costs time; "
-        f"a budget of {whole_mebibytes(enough)} holds them"
+        "the data of the run does not fit in memory, which slows the run down; "
+        f"a budget of {whole_mebibytes(enough)} would hold it"
     )
 
 

@@ -161,8 +161,9 @@ def within_address_space(budget: int | None) -> int | None:
     if left < _LEAST_ADDRESS_SPACE or (budget is not None and budget > left):
         wanted = max(budget or 0, _LEAST_ADDRESS_SPACE)
         raise BudgetError(
-            f"the address space limit of {format_bytes(limit)} leaves {format_bytes(left)}, and "
-            f"the work needs {format_bytes(wanted)}; raise it with 'ulimit -v', or lower --budget",
+            f"the address space limit of {format_bytes(limit)} leaves {format_bytes(left)}, but "
+            f"the work needs {format_bytes(wanted)}; raise the limit with 'ulimit -v', or lower "
+            "--budget",
             wanted,
         )
     if budget is not None:

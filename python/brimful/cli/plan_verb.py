@@ -127,7 +127,7 @@ def _memory_lines(figures: dict[str, Any], *, is_estimate: bool) -> list[str]:
         lines.append(
             f"  import: peak memory {format_bytes(imported['peak_memory_bytes'])}, "
             f"{format_bytes(imported['graph_bytes'])} on disk and "
-            f"{format_bytes(imported['temporary_bytes'])} until it ends{_time(imported)}"
+            f"{format_bytes(imported['temporary_bytes'])} while it runs{_time(imported)}"
         )
     least = whole_mebibytes(figures["minimum_budget_bytes"])
     smallest = f"{'by estimate, ' if is_estimate else ''}the smallest that works is {least}"
@@ -136,7 +136,7 @@ def _memory_lines(figures: dict[str, Any], *, is_estimate: bool) -> list[str]:
         lines.append(f"  a budget of {budget} works; {smallest}")
     else:
         lines.append(
-            f"  a budget of {budget} is too small; {smallest}, and the other figures are for it"
+            f"  a budget of {budget} is too small; {smallest}; the other figures assume that budget"
         )
     outside = outside_memory(figures)
     if outside:

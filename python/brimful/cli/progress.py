@@ -71,7 +71,7 @@ class Stage:
 class _Run:
     """The supersteps of a run: the expected number, and the seconds of those so far.
 
-    Some algorithms count supersteps from 1 several times; here their supersteps go on.
+    Some algorithms restart the count of supersteps at 1; this class continues the count.
     """
 
     def __init__(self, expected: int = 0, about: bool = True) -> None:

@@ -230,8 +230,8 @@ def _refuse_part(options: argparse.Namespace) -> None:
     """Refuse a part of a graph in a run with checkpoints."""
     if options.where or options.where_edges:
         raise UsageError(
-            "a run on a part of a graph has no checkpoints, because the part is temporary; make "
-            "the part a graph with 'brimful derive'"
+            "--where and --where-edges make a temporary graph, on which a run has no checkpoints; "
+            "make the graph with 'brimful derive', and run on that"
         )
 
 
@@ -350,8 +350,8 @@ def _refuse_for_rows(options: argparse.Namespace) -> None:
     for flag, value in given.items():
         if value is not None:
             raise UsageError(
-                f"{options.algorithm} gives a table of rows, and {flag} applies to a value for "
-                f"each vertex; leave {flag} out"
+                f"{options.algorithm} returns a table of rows, but {flag} needs one value for each "
+                f"vertex; leave {flag} out"
             )
     if options.output is not None:
         refuse_documents(options.output)
@@ -370,11 +370,11 @@ def _kept_url(options: argparse.Namespace) -> str | None:
 
     kept: str | None = options.store
     if kept is None:
-        raise UsageError("--keep needs a store where vertices stay; give --store file:PATH")
+        raise UsageError("--keep needs a store that can keep vertices; give --store file:PATH")
     if options.where or options.where_edges:
         raise UsageError(
-            "--keep needs the directory of the graph, and a part of a graph is temporary; make the "
-            "part a graph with 'brimful derive'"
+            "--keep needs a permanent graph, but --where and --where-edges make a temporary one; "
+            "make the graph with 'brimful derive', and run on that"
         )
     check_new(kept)
     options.store = without_folder(kept)
@@ -432,7 +432,7 @@ def _join(options: argparse.Namespace) -> Join | None:
     joins = options.join is not None or options.columns is not None
     if joins and (options.output is None or is_database(options.output)):
         flag = "--join" if options.join is not None else "--with"
-        raise UsageError(f"{flag} applies to a file that is written; name one with -o OUT.parquet")
+        raise UsageError(f"{flag} needs an output file; name one with -o OUT.parquet")
     if options.join is None:
         if options.on is not None:
             raise UsageError("--on names a column of the table of --join; give --join TABLE")

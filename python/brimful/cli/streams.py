@@ -16,10 +16,11 @@ _ERRORS = "brimful"
 def prepare() -> None:
     r"""Make the standard streams fit for any text, however this process was started.
 
-    Closed descriptors are opened on the null device: else a file opened later could get such a
-    number, and with it the output for the terminal. Writing to a closed standard output fails, and
-    messages for a closed standard error are dropped. A closed `sys.stdin` stays None. Characters
-    that an encoding lacks are written as `\xe9`, and names of files that are not UTF-8 as bytes.
+    Closed descriptors are opened on the null device. Otherwise a file opened later could reuse the
+    number of a closed descriptor, and receive the output for the terminal. Writing to a closed
+    standard output fails, and messages for a closed standard error are dropped. A closed
+    `sys.stdin` stays None. Characters that an encoding lacks are written as `\xe9`, and names of
+    files that are not UTF-8 as bytes.
     """
     for descriptor in range(3):
         try:

@@ -335,7 +335,10 @@ class Place(NamedTuple):
             return cls(int(number), 1, os.cpu_count() or 1)
         able = [cpus for cpus in _cpus_of_nodes() if cpus > 0]
         if not able:
-            raise UsageError(f"the Ray cluster at {address} has no node with a CPU")
+            raise UsageError(
+                f"the Ray cluster at {address} has no node with a CPU; start one with "
+                "'ray start --num-cpus=N'"
+            )
         return cls(len(able), len(able), min(able))
 
 

@@ -145,7 +145,7 @@ class Board:
         self._is_failed = False
 
     def post(self, number: int, parts: Sequence[memoryview | Mapped], readers: int) -> None:
-        """Post a copy of a message for so many readers.
+        """Post a copy of a message for `readers` readers.
 
         Raises:
             PeerFailedError: The object store of this node is lost.
@@ -249,7 +249,7 @@ class Answers:
             try:
                 answer = ray.get(ready[0])
                 if answer is None:
-                    raise PeerFailedError("it failed before it could answer")
+                    raise PeerFailedError("the process failed before it could answer")
                 self._take(ready[0], answer)
             except (OSError, ray.exceptions.RayError, PeerFailedError) as error:
                 reason = self._explain(error)

@@ -230,8 +230,8 @@ def put(view: memoryview, noun: str) -> Any:
         return ray.put(np.frombuffer(view, dtype=np.uint8))
     except (OSError, ray.exceptions.RayError) as error:
         raise StoreIoError(
-            f"Ray's object store does not take the {noun} in: {first_line(error)}; give it more "
-            "memory, or more space for the objects that it spills"
+            f"Ray's object store has no room for the {noun}: {first_line(error)}; give the store "
+            "more memory, or more disk space for spilled objects"
         ) from None
 
 

@@ -88,8 +88,8 @@ class Bag(Collection[_native.RecordBag]):
         Args:
             serializer: How values become bytes: "bytes", "str", "json", "pickle", or an object with
                 `dumps` and `loads`. A bag is opened with the serializer it was made with. **Pickle
-                runs code from the file**: name it only for files that you trust. JSON makes lists
-                of tuples, and texts of the keys of a dict.
+                runs code from the file**: name it only for files that you trust. JSON turns tuples
+                into lists, and the keys of a dict into strings.
 
         Raises:
             InputError: The bag was made with another serializer, or is another collection.
@@ -202,7 +202,7 @@ class Bag(Collection[_native.RecordBag]):
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
     def store_batch(self, ids: numpy.typing.ArrayLike, values: Iterable[Any]) -> None:
-        """Replace the records with these ids; of an id that occurs twice the last value stays.
+        """Replace the records with these ids; if an id occurs twice, the last value wins.
 
         Raises:
             UsageError: The serializer cannot write a value.
@@ -297,8 +297,8 @@ class Bag(Collection[_native.RecordBag]):
     def _require_concatenation(self) -> None:
         if self._name not in ("bytes", "str"):
             raise UsageError(
-                f"append_to needs a bag of bytes or text, and this one has '{self._name}'; store "
-                "the whole record instead"
+                "append_to needs a bag of bytes or text, but the serializer of this bag is "
+                f"'{self._name}'; store the whole record instead"
             )
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")

@@ -212,7 +212,7 @@ class Box(Collection[_native.RecordBox]):
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
     def store_batch(self, ids: numpy.typing.ArrayLike, records: numpy.typing.ArrayLike) -> None:
-        """Replace the records with these ids; of an id that occurs twice the last record stays.
+        """Replace the records with these ids; if an id occurs twice, the last record wins.
 
         Args:
             records: One record for each id, or one for all.

@@ -54,7 +54,7 @@ class Lists(Collection[_native.DiskLists]):
     def append_many(self, lists: numpy.typing.ArrayLike, items: numpy.typing.ArrayLike) -> None:
         """Append `items[i]` to list `lists[i]`.
 
-        The items of a list come in ascending runs: those that memory held together are one run.
+        A list returns its items in ascending runs: items that were in memory together form one run.
         262,144 items at a time are appended all or not at all: an error, or Ctrl-C, comes with a
         note of how many were.
 

@@ -35,9 +35,9 @@ def _text_or_bytes(value: Any) -> bytes:
 class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
     """A map from bytes (or text, stored as UTF-8) to one or more values of bytes each.
 
-    It is a `MutableMapping` of the first values. Keys, values and items are streamed in batches of
-    the budget, in the order in which keys were added; keys that one `update` or `chain_many` adds
-    are in any order among themselves. As with a `dict`, a key that is added or removed ends an
+    It is a `MutableMapping` of the first values. Keys, values and items are streamed in batches
+    that fit the budget, in insertion order; keys that one `update` or `chain_many` adds are in
+    arbitrary order among themselves. As with a `dict`, a key that is added or removed ends an
     iteration with a `RuntimeError`; a changed value may be seen or not.
 
     >>> import brimful as bf, tempfile
@@ -142,7 +142,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         /,
         **more: bytes | str,
     ) -> None:
-        """Make each value the only one of its key; of a key that occurs twice the last value stays.
+        """Make each value the only one of its key; if a key occurs twice, the last value wins.
 
         Args:
             pairs: A mapping, or pairs of keys and values.
@@ -261,7 +261,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
                 raise RuntimeError("keys of the map were added or removed during iteration")
 
     def _changing(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield keys with first values, also if keys are removed between two pairs."""
+        """Yield keys with first values, even if keys are removed between two pairs."""
         start: int | None = 0
         while start is not None:
             pairs, start = self.native.items_from(start)

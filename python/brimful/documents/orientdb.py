@@ -155,7 +155,7 @@ def _quoted(field: str) -> str:
     """
     parts = field.split(".")
     if any(not part or "`" in part for part in parts):
-        raise UsageError(f'"{field}" is not the name of a field')
+        raise UsageError(f'"{field}" is not a field name; remove back quotes and empty parts')
     return ".".join(part if part in ("@rid", "@class") else f"`{part}`" for part in parts)
 
 
@@ -166,5 +166,5 @@ def _record(text: str) -> str:
         InputError: The server sent something else.
     """
     if not _RECORD.fullmatch(text):
-        raise InputError(f"the server sent {text!r} as a record id")
+        raise InputError(f"expected a record id such as #12:0 from the server, found {text!r}")
     return text

@@ -42,8 +42,8 @@ class Feed:
         urls = [path for path in inputs if is_remote(path)]
         if len(urls) > _MOST_INPUTS:
             raise UsageError(
-                f"at most {_MOST_INPUTS} URLs can be read at once, and these are {len(urls)}; copy "
-                "them to this machine, or join them"
+                f"at most {_MOST_INPUTS} URLs can be read at once, not {len(urls)}; copy the files "
+                "to this machine, or concatenate them"
             )
         self._progress = progress
         self._failure: BaseException | None = None

@@ -246,8 +246,8 @@ def result_format(path: str) -> ResultFormat:
     suffix = os.path.splitext(path.lower())[1]
     if suffix not in RESULT_SUFFIXES:
         raise UsageError(
-            "a result is written as .parquet, .csv or .arrow, and "
-            f"{path or repr(path)} ends in none of them"
+            "a result is written as .parquet, .csv or .arrow, but "
+            f"{path or repr(path)} does not end in one of these"
             f"{did_you_mean(suffix, RESULT_SUFFIXES)}"
         )
     return RESULT_SUFFIXES[suffix]
@@ -261,7 +261,7 @@ def require_graph_suffix(path: str) -> None:
     """
     refuse_remote_output(path)
     if not path.rstrip("/" + os.sep).endswith(GRAPH_SUFFIX):
-        raise UsageError(f"the name of a graph ends in {GRAPH_SUFFIX}, and '{path}' does not")
+        raise UsageError(f"the name of a graph must end in {GRAPH_SUFFIX}, and '{path}' does not")
     refuse_in_graph(path)
 
 

@@ -74,11 +74,13 @@ def check_output(path: str, *, overwrite: bool) -> None:
     refuse_remote_output(path)
     if path == "-":
         # It is standard input of an import, so that a file of this name would be a surprise.
-        raise UsageError("nothing is written to standard output; name a file in place of -")
+        raise UsageError(
+            "results and graphs are not written to standard output; name a file instead of -"
+        )
     if os.path.isdir(path):
         raise UsageError(f"{path} is a directory; name a file in it")
     if is_special(path):
-        raise UsageError(f"{path} is a pipe or a device, which a file would replace; name a file")
+        raise UsageError(f"{path} is a pipe or a device, not a file; name another path")
     refuse_in_graph(path)
     if not flag(overwrite, "overwrite") and os.path.lexists(path):
         raise UsageError(f"{path} already exists; remove it, or give --overwrite")
@@ -115,7 +117,7 @@ def write_result(
     """Write the columns of a result to a .parquet, .csv or .arrow file.
 
     Parquet and Arrow are written batch by batch through pyarrow, CSV natively. The URL of documents
-    names their field; what was written there is returned.
+    names their field; the function then returns the changes that it made.
 
     Raises:
         UsageError: An unknown suffix, or the file exists and `overwrite` is false.

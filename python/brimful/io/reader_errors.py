@@ -77,6 +77,6 @@ def stream_reader(table: Any, name: str) -> pyarrow.RecordBatchReader:
     except (pa.ArrowException, TypeError, ValueError) as error:
         sentence = " ".join("; ".join(map(str, error.args)).split())
         raise InputError(
-            f"{name} cannot become an Arrow table ({sentence}); give each column a name of its own "
-            "and one type that Arrow supports"
+            f"{name} cannot be converted to an Arrow table ({sentence}); give each column a unique "
+            "name and a single type that Arrow supports"
         ) from error

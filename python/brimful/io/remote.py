@@ -380,7 +380,7 @@ def _resolve(url: str) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def _without_missing_command(url: str) -> Iterator[None]:
-    """Keep the SDK of Azure from calling the command `az`, for a token, where there is none.
+    """Keep the SDK of Azure from calling the command `az` if it is not installed.
 
     The shell would complain on standard error.
     """

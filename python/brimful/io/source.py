@@ -88,8 +88,8 @@ def open_graph(
         )
     if path.endswith(GRAPH_SUFFIX):
         raise InputError(
-            f"{path} is a file, and a graph is a folder; unpack an archive, or give a file of "
-            "edges another name"
+            f"{path} is a file, but {GRAPH_SUFFIX} is the suffix of a graph directory; unpack the "
+            "file if it is an archive, or rename it if it holds edges"
         )
     return _open_kept(path, options, resources, notify)
 

@@ -46,7 +46,7 @@ def read(slot: Slot, address: int) -> Any:
         return slot.shown(value[0].item())
     merged = None if slot.kind == "float64" else _exact(slot, [int(slot.initial), int(value[0])])
     if rule[0] == slot.overflow or (merged is not None and merged >> 63 not in (0, -1)):
-        raise OverflowError(f"the sum {slot.name} of aggregates exceeds the integers of 64 bits")
+        raise OverflowError(f"the aggregator {slot.name} has a sum beyond 64-bit integers")
     return _merged(slot, slot.initial, value) if merged is None else slot.shown(merged)
 
 

@@ -54,9 +54,9 @@ class Typed:
         if found := unassigned(method.__code__):
             variable, line = found
             raise Unfit(
-                f"{self._where(name, line)} may read {variable} before it is assigned, where "
-                "compiled code would not fail",
-                f"Assign {variable} before in each case",
+                f"{self._where(name, line)} may read {variable} before it is assigned, which "
+                "compiled code cannot detect",
+                f"Assign {variable} on every path before it is read",
             )
 
     def _record(self, kind: Any, fields: tuple[Any, ...]) -> Any:
@@ -200,7 +200,7 @@ class Methods(Typed):
         arguments = later, nb.int64, nb.float64
         if self._is_sum and isinstance(self._returned("signal", *arguments), nb.types.Optional):
             raise Unfit(
-                f'{self._where("signal")} may return None, which combiner "sum" cannot have',
+                f'{self._where("signal")} may return None, which combiner "sum" does not allow',
                 "Return 0.0 where there is no signal",
             )
         return self._number("signal", *arguments)

@@ -25,8 +25,8 @@ from brimful.kernels.numbers import Numbers
 
 #: Modules whose functions Numba implements itself, so that Numba's version identifies them.
 _KNOWN_MODULES = ("math", "cmath", "operator", "numpy")
-#: What functions of Numba read when the first kernel with them was compiled. Numba compiles a
-#: function once, with the globals of that time.
+#: The values that Numba functions read when the first kernel with them was compiled: Numba compiles
+#: a function once, with the globals of that time.
 _COMPILED: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 #: A file begins with the digest of all that follows: a line of numbers and names, and the code.
 _DIGEST_BYTES = hashlib.sha256().digest_size

@@ -61,7 +61,8 @@ def check_class(program: Program) -> None:
     for method in unsupported:
         if overrides(program, method):
             raise Unfit(
-                f'{name}.{method} has no place on shards with combiner "{combiner}"', "Remove it"
+                f'a program on shards with combiner "{combiner}" does not call {name}.{method}',
+                "Remove it",
             )
 
 
@@ -135,7 +136,7 @@ def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
     function = tree_of(method)
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     if target in read:
-        raise Unfit(f"{where} reads {target}, which a program on shards cannot", "Leave it out")
+        raise Unfit(f"{where} reads {target}, which compiled code does not have", "Leave it out")
     if weight not in read:
         return method, "unchanged"
     operations: set[str] = set()
@@ -184,7 +185,7 @@ def tree_of(method: FunctionType) -> ast.FunctionDef:
                 "Choose a name without two leading underscores",
             )
         raise Unfit(
-            f"the code of {where} is not that of its file, which may have changed since",
+            f"the code of {where} differs from its source file, which may have changed",
             "Import the class again",
         )
     ast.increment_lineno(function, method.__code__.co_firstlineno - 1 - is_indented)

@@ -146,8 +146,8 @@ def _check_run(
     """
     if chosen["max_supersteps"] == 0:
         raise Unfit(
-            "max_supersteps=0 leaves superstep 0 out, which compiled code always computes",
-            "Allow one superstep",
+            "max_supersteps=0 skips superstep 0, which compiled code always computes",
+            "Allow at least one superstep",
         )
     if computing.has_steps and cluster_of(chosen) is not None:
         raise Unfit(
@@ -260,13 +260,13 @@ def _parameters(
         where = _method_place(name, method)
         if chosen["weighted"] and "degree" in names_of([method]):
             raise Unfit(
-                f"{where} reads vertex.degree, which a program on shards cannot in a weighted run",
+                f"{where} reads vertex.degree, which compiled code does not have in weighted runs",
                 "Leave weighted out",
             )
         if "getattr" in names_of([method]):
             raise Unfit(
-                f"{where} calls getattr, and compiled code knows attributes by name",
-                "Name the attribute",
+                f"{where} calls getattr, which compiled code does not support",
+                "Access the attribute by its name",
             )
     # In other types of NumPy, interpreted code computes with fewer bits than compiled code.
     kinds = int | float | np.int64 | np.bool_
@@ -278,12 +278,12 @@ def _parameters(
     for name, value in found.items():
         if name.startswith("_"):
             raise Unfit(
-                f"{type(program).__name__} reads self.{name}, which compiled code cannot name",
+                f"{type(program).__name__} reads self.{name}, which compiled code cannot access",
                 "Choose a name without a leading underscore",
             )
         if isinstance(value, int) and value >> 63 not in (0, -1):
             raise Unfit(
-                f"{type(program).__name__}.{name} exceeds the integers of 64 bits",
+                f"{type(program).__name__}.{name} does not fit in a 64-bit integer",
                 "Make it a float",
             )
     return found

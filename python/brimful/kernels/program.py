@@ -214,7 +214,7 @@ def run(
     )
     for name, value in native.stats.get("aggregates", {}).items():
         if value is None:
-            raise ProgramError(f"the sum {name} of aggregates exceeds the integers of 64 bits")
+            raise ProgramError(f"the aggregator {name} has a sum beyond 64-bit integers")
     native.discard_checkpoints()
     # The values of vertices without edges are computed when they are read.
     if kernel.record is None:

@@ -61,7 +61,7 @@ def slots_of(aggregators: Mapping[str, Aggregator], *, is_whole: bool = False) -
     """
     if len(aggregators) >= SLOTS:
         raise Unfit(
-            f"a program on shards has at most {SLOTS - 1} aggregators, and this one "
+            f"a program on shards has at most {SLOTS - 1} aggregators, but this one has "
             f"{len(aggregators)}",
             "Leave some out",
         )
@@ -74,8 +74,8 @@ def slots_of(aggregators: Mapping[str, Aggregator], *, is_whole: bool = False) -
             )
         if callable(one.function):
             raise Unfit(
-                f"the aggregator {name} has a function of its own, which a program on shards "
-                "cannot merge",
+                f"the aggregator {name} has a user-defined function, which a program on shards "
+                "does not support",
                 f"Choose one of {', '.join(_RULES)}",
             )
         is_logical = one.function in ("or", "and")
@@ -107,8 +107,8 @@ def change_slot(slots: tuple[Slot, ...]) -> Slot:
     place = len(slots) + 1
     if place >= SLOTS:
         raise Unfit(
-            f"a program on shards with a tolerance has at most {SLOTS - 2} aggregators, and this "
-            f"one {len(slots)}",
+            f"a program on shards with a tolerance has at most {SLOTS - 2} aggregators, but this "
+            f"one has {len(slots)}",
             "Leave some out",
         )
     return Slot("change of states", place, "max", "float64", 0.0, _RULES["max"][0], False)

@@ -1,7 +1,7 @@
 """The work between the supersteps of a compiled Pregel program, for the native side.
 
-The native side passes the words of the aggregate: at first what vertices contributed to it, then
-the values that they see in the next superstep.
+The native side passes the words of the aggregate: first the contributions of the vertices, then the
+values that vertices see in the next superstep.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class _Attributes(dict[Any, Any]):
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise nx.NetworkXError(
-            "a view of a brimful graph has no attributes of your own; copy() makes a graph in "
-            "memory that has"
+            "a view of a brimful graph keeps its attributes; copy() makes a graph in memory whose "
+            "attributes can be changed"
         )
 
     __setitem__ = __delitem__ = __ior__ = _refuse

@@ -30,9 +30,9 @@ def is_real(value: object) -> TypeGuard[float]:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the whole number that a text is; None if it is none, or has thousands of digits.
+    """Return the whole number in a text; None if it is not one, or has thousands of digits.
 
-    Unlike `int`, it takes no other digits than 0 to 9 and no underscores.
+    Unlike `int`, it accepts only the digits 0 to 9, and no underscores.
     """
     digits = text.strip()
     try:
@@ -42,7 +42,7 @@ def whole_number(text: str) -> int | None:
 
 
 def number_of(text: str) -> float:
-    """Return the number that a text is, or NaN; its digits are as in `whole_number`."""
+    """Return the number in a text, or NaN; its digits are as in `whole_number`."""
     try:
         return math.nan if "_" in text or not text.isascii() else float(text)
     except ValueError:
@@ -50,7 +50,7 @@ def number_of(text: str) -> float:
 
 
 def rounded(integer: SupportsIndex) -> int | None:
-    """Return the float nearest to an integer, as an integer, if that is another one."""
+    """Return the float nearest to an integer, as an integer; None if both are equal."""
     value = operator.index(integer)
     nearest = int(float(value))
     return None if nearest == value else nearest

@@ -249,8 +249,8 @@ class TableOfColumnsOptions(TypedDict, total=False):
     unmatched: Annotated[
         Unmatched,
         Option(
-            'Rows of the table without a vertex: "skip" (default) leaves them out, counts and '
-            'reports them; "fail" ends the work.',
+            'Rows of the table whose id is not a vertex: "skip" (default) leaves them out, counts '
+            'and reports them; "fail" ends the work.',
             default="skip",
         ),
     ]

@@ -137,7 +137,7 @@ class Master:
         """Let another method compute from this superstep on.
 
         Args:
-            name: Name of a method of the program that takes what `compute` takes.
+            name: Name of a method of the program, with the parameters of `compute`.
 
         Raises:
             UsageError: The program has no such method.
@@ -164,7 +164,7 @@ class Master:
         """Let another method combine the messages of this and later supersteps.
 
         Args:
-            name: Name of a method of the program that takes what `combine` takes; None: messages
+            name: Name of a method of the program, with the parameters of `combine`; None: messages
                 are not combined.
 
         Raises:
@@ -239,7 +239,7 @@ class WorkerContext:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def pre_application(self) -> None:
-        """Act before the first superstep.
+        """Called before the first superstep.
 
         Raises:
             Exception: Any exception ends the run as a `ProgramError`.
@@ -249,7 +249,7 @@ class WorkerContext:
         """
 
     def pre_superstep(self) -> None:
-        """Act before the vertices of a superstep, and after the master.
+        """Called before the vertices of a superstep compute, and after `master_compute`.
 
         Raises:
             Exception: Any exception ends the run as a `ProgramError`.
@@ -259,7 +259,7 @@ class WorkerContext:
         """
 
     def post_superstep(self) -> None:
-        """Act after the vertices of a superstep; its contributions belong to that superstep.
+        """Called after the vertices of a superstep; its contributions belong to that superstep.
 
         Raises:
             Exception: Any exception ends the run as a `ProgramError`.
@@ -269,7 +269,7 @@ class WorkerContext:
         """
 
     def post_application(self) -> None:
-        """Act after the last superstep of a run that did not fail.
+        """Called after the last superstep of a run that did not fail.
 
         Raises:
             Exception: Any exception ends the run as a `ProgramError`.

@@ -132,7 +132,7 @@ class Pregel(ABC):
         """
 
     def combine(self, left: Any, right: Any) -> Any:
-        """Return one message for two to the same vertex; defining it makes the program combine.
+        """Combine two messages to one vertex; a program that defines this combines its messages.
 
         Args:
             left: A message.

@@ -49,7 +49,7 @@ class StructuredVertex(PregelVertex):
         super().send_to_all(self._fitting(message))
 
     def request_add_vertex(self, id: Any, value: Any = None, edges: Iterable[Any] = ()) -> None:
-        """Request a vertex, which exists from the next superstep on."""
+        """Request a new vertex, which exists from the next superstep on."""
         if self._record is not None:
             value = list(self._record.of(value, "compute", "requested"))
         super().request_add_vertex(id, value, edges)

@@ -163,7 +163,7 @@ class PregelVertex:
             self._outbox += (target, signal)
 
     def vote_to_halt(self) -> None:
-        """Do not compute again before a message arrives.
+        """Halt until a message arrives.
 
         >>> import brimful as bf, pyarrow as pa
         >>> class Once(bf.Pregel):
@@ -251,7 +251,7 @@ class PregelVertex:
         self._edges = [(one, value if one == target else old) for one, old in self.edges]
 
     def request_add_vertex(self, id: Any, value: Any = None, edges: Iterable[Any] = ()) -> None:
-        """Request a vertex, which exists from the next superstep on.
+        """Request a new vertex, which exists from the next superstep on.
 
         Args:
             id: Id of the vertex, of the type of the graph's ids.
@@ -278,7 +278,7 @@ class PregelVertex:
         self._request(id, ADD_VERTEX, [value, [list(edge) for edge in named_pairs(edges)]])
 
     def request_remove_vertex(self, id: Any) -> None:
-        """Request that a vertex, with its out-edges, is gone from the next superstep on.
+        """Request the removal of a vertex and its out-edges from the next superstep on.
 
         Args:
             id: Id of the vertex. Edges that lead to it stay.
@@ -302,7 +302,7 @@ class PregelVertex:
         self._request(id, REMOVE_VERTEX, None)
 
     def request_add_edge(self, source: Any, target: Any, value: Any = 1.0) -> None:
-        """Request an edge, which exists from the next superstep on.
+        """Request a new edge, which exists from the next superstep on.
 
         Args:
             source: Id of the source, which is created if it does not exist.
@@ -332,7 +332,7 @@ class PregelVertex:
         self._request(source, ADD_EDGE, [named(target), value])
 
     def request_remove_edges(self, source: Any, target: Any) -> None:
-        """Request that the edges from a source to a target are gone from the next superstep on.
+        """Request the removal of all edges from a source to a target from the next superstep on.
 
         Args:
             source: Id of the source.

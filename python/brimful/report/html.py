@@ -154,7 +154,7 @@ def check_report(path: str, *, overwrite: bool) -> None:
     """
     check_packages()
     if not path.lower().endswith((".html", ".htm")):
-        raise UsageError(f"a report is a file of HTML, and {path} does not end in .html")
+        raise UsageError(f"a report is an HTML file, but {path} does not end in .html; rename it")
     check_output(path, overwrite=overwrite)
 
 

@@ -33,7 +33,7 @@ class Opening:
         folder: The folder for the files of the partition, if the store is in a folder; it may have
             files of an earlier run that were kept. brimful removes it after a run, unless the
             vertices are kept.
-        stopped: Set when the user cancels the run: end waits.
+        stopped: Set when the user cancels the run; end all waiting then.
 
     >>> from brimful.stores import Opening
     >>> Opening("redis://host:6379/0?ttl=60", 2, 1 << 20).options

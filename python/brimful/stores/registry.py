@@ -53,7 +53,7 @@ def register(scheme: str, store: type[Store]) -> None:
     if not (isinstance(store, type) and issubclass(store, Store)):
         raise UsageError(f"a store is a class derived from brimful.stores.Store, not {store!r}")
     if scheme in _own():
-        raise UsageError(f'brimful has a store "{scheme}"; choose another name')
+        raise UsageError(f'brimful already has a store "{scheme}"; choose another name')
     _registered[scheme] = store
 
 
@@ -283,7 +283,8 @@ def opener(url: str, *, keeps: bool = False) -> Opener | None:
         )
     if folder is not None and not keeps:
         raise UsageError(
-            f"folder= in the URL of {scheme} is for vertices that stay; leave it out, or keep them"
+            f"folder= in the URL of {scheme} is for kept vertices; leave it out, or keep the "
+            "vertices"
         )
     return Opener(scheme, store, own, folder)
 

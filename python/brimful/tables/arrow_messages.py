@@ -98,7 +98,7 @@ def memory_bytes(path: str, raw: Any, position: int) -> int:
 
     def broken(found: str) -> InputError:
         return InputError(
-            f"{path} is cut off or damaged at byte {position:,}: {found}; write it again"
+            f"{path} is cut off or damaged at byte {position:,}: found {found}; write it again"
         )
 
     blocks: Iterator[int] | None = None
@@ -115,7 +115,7 @@ def memory_bytes(path: str, raw: Any, position: int) -> int:
             raise broken("half the length of a message")
         mark, length = struct.unpack("<Ii", prefix)
         if mark != _CONTINUATION:
-            raise broken("no message begins here")
+            raise broken("no beginning of a message")
         if length == 0:
             break
         if not 0 < length <= min(_METADATA_BYTES, size - position):

@@ -346,8 +346,8 @@ def add_vertex_columns(
 
     if (place := place_of(graph.path)) != graph.path:
         raise UsageError(
-            f"{place} is read through a local copy, which alone would get the columns; add them "
-            "to a graph on this machine, then copy that graph to the store"
+            f"{place} is read through a local copy, and only that copy would get the columns; add "
+            "the columns to a graph on this machine, then copy that graph to the store"
         )
     join, tally = Join(table, on), JoinTally()
     with _native.NewTable(graph, VERTICES) as new:
@@ -433,6 +433,6 @@ def _refuse_names(table: str, added: Sequence[str], taken: Sequence[str], path: 
         for other in taken:
             if other.lower() == name.lower():
                 raise UsageError(
-                    f"{path} has a column {other} of vertices, which differs from {name} in "
-                    "capital letters only; rename the column of the table"
+                    f"{path} already has a column {other} of vertices, which differs from {name} "
+                    "only in case; rename the column of the table"
                 )

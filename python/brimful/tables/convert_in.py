@@ -222,7 +222,7 @@ def _id_type(ids: Iterable[Any], name: str, noun: str) -> str:
                 named = id_of_name(value)
             except UnicodeEncodeError:
                 raise InputError(
-                    f"{name} has {noun} such as {value[:40]!r}, which is no text in UTF-8; relabel "
+                    f"{name} has {noun} such as {value[:40]!r}, which is not valid UTF-8; relabel "
                     "the vertices"
                 ) from None
             if named is not value:

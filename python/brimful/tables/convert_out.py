@@ -229,7 +229,7 @@ class Conversions:
         width: Any = np.int32 if max(native.arcs, len(ids)) < 2**31 else np.int64
         if len(starts) < np.dtype(width).itemsize * (len(ids) + 1):
             raise CorruptError(
-                f"{native.path} has other edges than its manifest says; import it again"
+                f"the edges of {native.path} contradict its manifest; import it again"
             )
         matrix: scipy.sparse.csr_array = sparse.csr_array(
             (

@@ -67,7 +67,7 @@ class DeclaredIds:
                 self._sums[number % _BUCKETS] += sign * number
 
     def _id(self, text: str) -> str | None:
-        """Return an id as the graph has it; None if it is none, or needs no node."""
+        """Return an id as the graph has it; None if the text is not an id, or needs no node."""
         if self._is_string:
             return text if len(text.encode()) <= _LONGEST_ID else None
         match = _INTEGER.fullmatch(text.strip())

@@ -100,8 +100,8 @@ def derive(
     edges = kept_edges(graph, wanted.edges, columns)
     if next(vertices([]), None) is None:
         raise InputError(
-            f"no vertex is left of {graph.path}, whose ids are "
-            f"{'strings' if graph.id_type == 'string' else 'integers'}; check ids and conditions"
+            f"no vertex of {graph.path} is left; check the conditions, and that the ids are "
+            f"{'strings' if graph.id_type == 'string' else 'integers'}"
         )
     given, memory, reserve = _shares(resources, joins=joins, tests=tests)
     resources.shrink_arrow_pools()

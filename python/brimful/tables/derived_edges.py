@@ -177,8 +177,8 @@ def _label_of(schema: pyarrow.Schema, kind: pyarrow.DataType) -> str:
     found = schema.field(0).type
     if not are_ids_of(found, kind):
         raise UsageError(
-            f"the vertices of the labels have the type {found}, and those of the graph {kind}; "
-            "convert the column vertex of the labels"
+            f"the vertices of the labels have the type {found}, but the graph has vertices of type "
+            f"{kind}; convert the column vertex of the labels"
         )
     return str(label.name)
 

@@ -77,9 +77,9 @@ def decided(name: str, column: str, values: list[Any]) -> bool | None:
         return None
     if len(words) == 2:
         raise UsageError(
-            f"{name}: its column {column} has Directed and Undirected edges, and a graph has one "
-            "kind; give --directed to keep the written direction of every edge, or import one kind "
-            "alone"
+            f"{name}: its column {column} has Directed and Undirected edges, but a graph has only "
+            "one kind; give --directed to keep the written direction of every edge, or import each "
+            "kind separately"
         )
     return _UNDIRECTED.lower() in words
 

@@ -134,7 +134,7 @@ def check_edge_columns(inputs: object, names: Sequence[str], options: Mapping[st
         )
     if options["weights"] != "input":
         raise UsageError(
-            "--weights hash makes weights that are in no column; leave it or --edge-columns out"
+            "--weights hash and --edge-columns cannot be combined; leave one of them out"
         )
     if isinstance(inputs, list):
         for path in inputs:
@@ -240,8 +240,8 @@ def _check_edges(connection: DuckDbConnection, graph: _native.Graph, name: str, 
     ]
     if sums[0] != sums[1]:
         raise InputError(
-            f"{name} gives other ids or weights when it is read for its columns; write ids in one "
-            "way, without quotes, or leave --edge-columns out"
+            f"{name} gives other ids or weights when it is read again for its columns; write each "
+            "id in the same way, without quotes, or leave --edge-columns out"
         )
 
 
@@ -336,7 +336,10 @@ def _view(
             connection.register("input", ipc_rows(inputs, taken.names))
         return taken, present
     if not columns["header"]:
-        raise UsageError("columns of edges are named by a header, and the input has none")
+        raise UsageError(
+            "--edge-columns needs a header, but the input is read without one; add a header, or "
+            "give --header"
+        )
     ends = [column for column in used if column not in names]
     text = TextRows(connection, inputs, columns["delimiter"], ends)
     _refuse_other_columns(inputs, text.names, names, used)

@@ -107,7 +107,7 @@ class EdgeTable:
 class PickedColumns:
     """The names of the columns that hold the edges of a table, and of the others.
 
-    `ignored` None: nobody chose from them.
+    `ignored` is None if the input left no choice of columns.
     """
 
     source: str

@@ -1,8 +1,8 @@
 """The files of a saved result, read batch by batch: Parquet and Arrow IPC.
 
-Invariant: a batch is a few MiB, whatever a row takes, and nothing is read ahead. `reserve_bytes`
-is what the largest page, record batch or dictionary of a file adds to that. The datasets of pyarrow
-keep neither promise: they read a whole CSV file ahead.
+Invariant: a batch is a few MiB, whatever a row takes, and nothing is read ahead. `reserve_bytes` is
+the memory that the largest page, record batch or dictionary of a file needs in addition. The
+datasets of pyarrow keep neither promise: they read a whole CSV file ahead.
 """
 
 from __future__ import annotations

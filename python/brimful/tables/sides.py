@@ -134,8 +134,8 @@ def matched(one: Side, other: Side, memory: int, resources: Resources) -> Iterat
     """
     if one.keys != other.keys:
         raise UsageError(
-            f"rows of one result are named by {', '.join(one.keys)} and those of the other by "
-            f"{', '.join(other.keys)}; compare results of one algorithm"
+            f"one result has the key columns {', '.join(one.keys)}, the other "
+            f"{', '.join(other.keys)}; compare results of the same algorithm"
         )
     for key in one.keys:
         if one.has_integers(key) != other.has_integers(key):
@@ -243,8 +243,8 @@ def _joined_rows(
                 begins = [column[0].as_py() for column in named]
                 if begins == last or pc.any(twice).as_py():
                     raise InputError(
-                        f"{names} has rows with the same {', '.join(one.keys)}; compare results "
-                        "that have each once"
+                        f"{names} has several rows with the same {', '.join(one.keys)}; compare "
+                        "results in which each occurs once"
                     )
                 last = [column[-1].as_py() for column in named]
                 for side, is_known in zip(sides.values(), columns[count + 2 :], strict=True):

@@ -277,7 +277,7 @@ def refuse_twice(table: str, names: Iterable[str], used: Iterable[str] | None = 
         # A column without a name gets one of DuckDB.
         if name and len(same := places.get(name, [])) > 1:
             raise UsageError(
-                f"{table} has more than one column {name}, in capital or small letters: "
+                f"{table} has more than one column {name}, if case is ignored: "
                 f"{', '.join(same)}; rename all but one"
             )
 

@@ -35,7 +35,7 @@ const QUANTILE: ParameterInfo = ParameterInfo {
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "effective_diameter",
-    computes: "distance within which a quantile of all pairs with a path lies, estimated \
+    computes: "distance that a share of all pairs with a path does not exceed, estimated \
                (HyperANF)",
     column: "distance",
     takes: Takes::NOTHING,

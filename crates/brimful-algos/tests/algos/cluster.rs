@@ -209,7 +209,7 @@ fn what_a_cluster_does_not_run_is_refused() {
     let every = Some(Every::Time(Duration::from_secs(1)));
     let options = CheckpointOptions { every, ..CheckpointOptions::new(folder.path().join("c")) };
     let by_time = Request { checkpoints: Some(options), ..request("pagerank", &[]) };
-    assert!(refused(&by_time).contains("by the superstep"));
+    assert!(refused(&by_time).contains("in supersteps, not in seconds"));
     let by_time = Request { algorithm: "label_propagation".into(), ..by_time };
-    assert!(refused(&by_time).contains("by the superstep"));
+    assert!(refused(&by_time).contains("in supersteps, not in seconds"));
 }

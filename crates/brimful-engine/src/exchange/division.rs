@@ -173,12 +173,12 @@ pub(crate) fn store<T: Pod + Send>(
     Ok(())
 }
 
-/// The error of processes that made different numbers of supersteps.
+/// The error if processes have completed different numbers of supersteps.
 pub(crate) fn out_of_step(own: u64, theirs: u64) -> Error {
     Error::Exchange(
         format!(
-            "a worker is after superstep {theirs} and another one after {own}; --checkpoint-dir \
-             must be a folder that all nodes share"
+            "one worker has completed superstep {theirs}, another {own}; --checkpoint-dir must \
+             be a folder that all nodes share"
         )
         .into(),
     )

@@ -224,7 +224,7 @@ impl<S: Pod + Send> Lists<S> {
 
 /// Resizes an array that takes memory for `max_len` records once: an array that grew would leave
 /// free memory of its former sizes, which is not in the plan. The array is advised for huge pages,
-/// because writes to the lists of an interval jump.
+/// because writes to the lists of an interval are random accesses.
 fn resize<T: Copy>(array: &mut Vec<T>, len: usize, max_len: usize, value: T) {
     if array.capacity() < max_len.max(len) {
         renew(max_len.max(len), array);

@@ -349,8 +349,8 @@ fn measure(
                     })
                 })?;
                 if overflows {
-                    let problem = "a vertex has 2^32 neighbors or more, and the lists of this \
-                                   algorithm hold fewer";
+                    let problem = "a vertex has 2^32 neighbors or more, but this algorithm \
+                                   supports fewer";
                     return Err(Error::Usage(problem.into()));
                 }
                 resources.job.advance(1);

@@ -1,7 +1,8 @@
 //! The neighbor lists of all vertices, made once and kept in memory.
 //!
-//! A superstep then reads them in sequence. Making the lists in each superstep instead costs a jump
-//! for each edge. Invariant: states are the same bits as with lists made in each superstep.
+//! A superstep then reads them in sequence. Making the lists in each superstep instead costs a
+//! random access for each edge. Invariant: states are the same bits as with lists made in each
+//! superstep.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};

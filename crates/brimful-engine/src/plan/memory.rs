@@ -32,7 +32,7 @@ pub(crate) const PURPOSE: &str = "to run this program on this graph";
 const MIN_READS: u64 = 1;
 /// Maximum number of reads in flight per worker.
 const MAX_READS: u64 = 4;
-/// Windows of signals must save at least one in this many bytes if they rule out sparse supersteps.
+/// Source windows rule out sparse supersteps, so they must save at least one byte in this many.
 const LEAST_SAVED_BY_WINDOWS: u64 = 2;
 /// Buffers of sums per worker: the sums that it makes, and the totals of unfinished intervals.
 pub const SUMS_PER_WORKER: u64 = 3;

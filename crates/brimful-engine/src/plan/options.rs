@@ -145,8 +145,8 @@ impl RunOptions {
     pub(crate) fn check_index(&self, graph: &Graph, indexes: &[Index]) -> Result<()> {
         let owns = self.share.as_ref().is_some_and(|share| share.index.is_some());
         if owns && indexes.iter().any(|index| graph.shards(*index).is_none()) {
-            let problem = "a worker finds no reverse index here; make it with 'brimful index GRAPH \
-                           reverse' in a folder that all nodes share";
+            let problem = "a worker finds no reverse index here; build the index with 'brimful \
+                           index GRAPH reverse' in a folder that all nodes share";
             return Err(brimful_graph::Error::input(graph.path(), problem).into());
         }
         Ok(())
@@ -170,8 +170,8 @@ impl RunOptions {
             self.check_divided()?;
         }
         if settles && self.max_supersteps != u64::MAX {
-            let problem = "a limit of supersteps does not apply to a program that settles: their \
-                           number depends on the budget; leave it out";
+            let problem = "--max-supersteps does not apply to this program: the number of \
+                           supersteps depends on the budget; leave it out";
             return Err(Error::Usage(problem.into()));
         }
         Ok(())
@@ -185,7 +185,7 @@ impl RunOptions {
         // The clocks of the processes differ, and so would their decisions.
         if self.max_seconds.is_some() {
             return Err(Error::Usage(
-                "a run on a cluster ends by supersteps; leave out the time limit".into(),
+                "a time limit does not apply to a run on a cluster; leave it out".into(),
             ));
         }
         if self.asynchronous {
@@ -194,8 +194,8 @@ impl RunOptions {
         }
         let every = self.checkpoints.as_ref().and_then(|options| options.every.as_ref());
         if matches!(every, Some(Every::Time(_))) {
-            let problem = "a run on a cluster makes checkpoints by the superstep, not by the \
-                           second; use --checkpoint-every K";
+            let problem = "a run on a cluster counts the interval of checkpoints in supersteps, \
+                           not in seconds; use --checkpoint-every K";
             return Err(Error::Usage(problem.into()));
         }
         Ok(())

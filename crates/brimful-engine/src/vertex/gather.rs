@@ -114,7 +114,7 @@ impl<'n, S: Copy> Neighbors<'n, S> {
         self.len() == 0
     }
 
-    /// States, also for a program that reads no ids.
+    /// The states; available even to a program that reads no ids.
     #[inline]
     pub fn states(&self) -> impl Iterator<Item = S> + use<'n, S> {
         let (listed, with_ids) = match self.states {
@@ -185,7 +185,7 @@ pub trait Gather: Sync {
     /// have both.
     const NEEDS_DEGREES: bool = false;
     /// False if [`Neighbors::states`] alone is used. Lists then hold states instead of ids, so that
-    /// reading them does not jump.
+    /// they are read without random accesses.
     const READS_IDS: bool = true;
     /// False if [`Gather::gather`] does not use the globals. A vertex then keeps its state while
     /// neither it nor a neighbor changes, and is not gathered where that is known.

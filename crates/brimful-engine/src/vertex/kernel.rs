@@ -195,8 +195,8 @@ impl<S: Shape> KernelProgram<S> {
         Self { needs_degrees: true, ..self }
     }
 
-    /// The call *initial* is a superstep. Then the first value of the aggregate shows whether any
-    /// vertex acted: a superstep without a contribution to this value does not count.
+    /// Makes the call *initial* count as a superstep. The first value of the aggregate then shows
+    /// whether any vertex acted: a superstep without a contribution to this value does not count.
     #[must_use]
     pub fn beginning_with_superstep(self) -> Self {
         Self { begins_with_superstep: true, ..self }
@@ -210,8 +210,8 @@ impl<S: Shape> KernelProgram<S> {
 
     /// Lets `master` act between supersteps. Then the engine adds 1 to the first value of the
     /// aggregate if a vertex sends a signal along an edge. So `until(0, 0.0)` ends the run before
-    /// the master is asked for a superstep without signals, and the kernel adds only vertices that
-    /// act without one.
+    /// the master is called for a superstep without signals. The kernel itself adds only the
+    /// vertices that act without sending a signal.
     #[must_use]
     pub fn with_master(self, master: Arc<dyn Master>) -> Self {
         Self { master: Some(master), ..self }

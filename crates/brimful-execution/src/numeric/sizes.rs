@@ -22,8 +22,8 @@ pub(super) fn by_size<C: BySize>(
         (0..=3, 0..=2) => by_edge::<C, 4, 2>(edge, call),
         (0..=16, 0..=8) => by_edge::<C, 17, 8>(edge, call),
         _ => Err(Error::Usage(format!(
-            "vertices on stores have states up to 128 bytes and sums of signals up to 64; those of \
-             this program take {} and {}",
+            "a program on stores has states of at most 128 bytes and sums of at most 64 bytes; \
+             this program needs {} and {}",
             state * 8,
             sum * 8
         ))),

@@ -84,8 +84,8 @@ impl Turns {
         self.is_first || self.turns.get(to).copied() == self.own
     }
 
-    /// Takes the batches of all processes for this one, with flags of the receivers to whom each is
-    /// done.
+    /// Takes the batches that all processes sent to this one. Flags say to which receivers a sender
+    /// has finished.
     fn take(&mut self, all: Vec<Contribution>) -> Result<()> {
         for (sender, one) in all.into_iter().enumerate() {
             let flags = (*one.facts).as_ref();
@@ -178,8 +178,8 @@ impl Connected {
         program.accept_ids(&all).map_err(failed)
     }
 
-    /// Sends batches, and receives those for this process, with flags of the receivers to whom each
-    /// process is done.
+    /// Sends batches, and receives those for this process. Flags say to which receivers a sender
+    /// has finished.
     fn exchange_batches<P: VertexProgram>(
         &mut self,
         outgoing: &[Outgoing<P>],

@@ -312,7 +312,7 @@ fn shares_that_cannot_be_are_refused() {
     let setting = Setting { partitioning: Partitioning::Hash, ..Setting::new(&graph, "memory") };
     let error = setting.divided(|| Histories::new(Delivery::Each), 2, u64::MAX).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
-    assert!(error.to_string().contains("need the partitioner range, not hash"), "{error}");
+    assert!(error.to_string().contains("needs the partitioner range, not hash"), "{error}");
     let setting = Setting { budget: 3 << 20, ..Setting::new(&graph, "memory") };
     let error = setting.divided(|| Histories::new(Delivery::Each), 40, u64::MAX).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Budget, "{error}");

@@ -144,8 +144,8 @@ impl IndexWriter {
     /// the edges in messages.
     pub(crate) fn finish(self, applied: Applied, input: &Path) -> Result<Built> {
         if self.weights.is_some_and(WeightRange::any_infinite) {
-            let problem = "the weights of equal edges add up to more than 64-bit floating point \
-                           holds; scale them down, or choose another of --duplicates keep, drop, \
+            let problem = "the weights of parallel edges add up to more than the largest 64-bit \
+                           float; scale the weights down, or choose --duplicates keep, drop or \
                            min";
             return Err(Error::input(input, problem));
         }

@@ -1,8 +1,8 @@
 //! Unpacking of one block of gaps into keys: the scalar reference and its vector forms.
 //!
-//! The processor's instructions choose a form once. All forms give the same keys; tests compare
-//! them on random blocks. This is the only module of the crate with `unsafe`: for vector
-//! instructions, and in [`scatter`].
+//! The form is chosen once, by the instruction sets of the processor. All forms give the same keys;
+//! tests compare them on random blocks. This is the only module of the crate with `unsafe`: for
+//! vector instructions, and in [`scatter`].
 
 use super::BATCH;
 use super::gaps::{GROUP, HEADER_BYTES, allowed_width};

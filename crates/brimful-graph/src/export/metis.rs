@@ -59,7 +59,7 @@ const SELF_LOOP: &str =
 const PARALLEL_EDGES: &str = "METIS graphs have no parallel edges, and this one has some; import it \
                           with --duplicates drop, sum or min";
 const WEIGHT: &str =
-    "METIS weights are whole numbers from 1, and this graph has others; mtx holds such weights";
+    "METIS weights are whole numbers from 1, but this graph has other weights; export as mtx";
 
 fn refuse<T>(problem: &str) -> Result<T> {
     Err(Error::Usage(format!("{problem}, or {OTHERS}")))

@@ -42,7 +42,7 @@ pub(super) fn losses(graph: &Graph, format: Format) -> Vec<String> {
 /// The error for a graph that would lose facts.
 pub(super) fn refusal(format: Format, lost: &[String]) -> Error {
     Error::Usage(format!(
-        "{} cannot hold {}; {OTHERS}, or do without with --lossy",
+        "{} cannot hold {}; {OTHERS}, or leave this out with --lossy",
         format.name(),
         lost.join(" and ")
     ))

@@ -87,8 +87,8 @@ pub struct Columns {
 const SHOWN_COLUMNS: usize = 8;
 
 impl Columns {
-    /// The ignored columns in a sentence: `color, when`, of many the first and the number of the
-    /// others; `None` without any.
+    /// The ignored columns as a phrase such as `color, when`; if there are many, the first ones and
+    /// the number of the others. `None` if there are none.
     pub fn ignored_names(&self) -> Option<String> {
         let (shown, others) = self.ignored.split_at(self.ignored.len().min(SHOWN_COLUMNS));
         let names = shown.join(", ");

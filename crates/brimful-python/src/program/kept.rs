@@ -124,8 +124,8 @@ fn notes_of(kept: &KeptStore) -> Result<Notes, Error> {
 }
 
 fn not_whole() -> String {
-    "the last run on the store, or the last change of its vertices, did not end; give every vertex \
-     its first state by store.run(program), or by bf.run(graph, program, store=URL, keep=True)"
+    "the last run on the store, or the last change of its vertices, did not finish; reset every \
+     vertex with store.run(program), or with bf.run(graph, program, store=URL, keep=True)"
         .into()
 }
 

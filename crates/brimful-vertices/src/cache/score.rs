@@ -23,7 +23,7 @@ pub struct Score<V> {
 }
 
 impl<V> Score<V> {
-    /// The policy with scores by `function`; by numbers of loans if there is none.
+    /// The policy with scores by `function`; without a function, by the number of loans.
     pub fn new(function: Option<ScoreFunction<V>>) -> Self {
         Self { scores: Vec::new(), function }
     }

@@ -11,8 +11,8 @@ use crate::vertex::slot::Slot;
 /// it.
 pub const ABI_VERSION: u32 = 5;
 
-/// The status of a kernel that cannot compute the signal of a vertex. It acts again, without a
-/// signal, if the vertex has no edges for it.
+/// The status of a kernel that cannot compute the signal of a vertex. If the vertex has no edges
+/// along which to signal, the engine calls the kernel again, and the vertex stays silent.
 pub const NO_SIGNAL: i32 = 2;
 
 /// Number of values over all vertices in the aggregate of a kernel.

@@ -108,7 +108,7 @@ const BINARY: [(&[u8], Foreign); 18] = [
         b"\x1f\x9d",
         foreign("a file of compress", "pipe it in: gzip -dc 'IN' | brimful import - 'OUT.brimful'"),
     ),
-    (b"%PDF-", foreign("a PDF document", "get the data that it describes")),
+    (b"%PDF-", foreign("a PDF document", "get the data as a text file")),
     (b"7z\xbc\xaf", foreign("a 7z archive", "unpack it and import the files in it")),
 ];
 
@@ -164,7 +164,7 @@ const DGS: Foreign = foreign(
      print $5, $3; else if ($4 == \">\") print $3, $5; else print $3, $4}' 'IN' > 'OUT.txt'",
 );
 const XML: Foreign = foreign("XML", "write its edges as CSV");
-const HTML: Foreign = foreign("a web page", "download the data itself");
+const HTML: Foreign = foreign("a web page", "download the data file that it links to");
 const RUTHERFORD_BOEING: Foreign = foreign(
     "a Harwell-Boeing or Rutherford-Boeing matrix",
     "get it as MatrixMarket, or convert it with python -c \"import scipy.io; \

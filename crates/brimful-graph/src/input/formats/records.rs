@@ -137,8 +137,8 @@ pub(crate) fn begin(
     Ok(Some(Beginning { body, columns, skip, records }))
 }
 
-/// The direction that the column `Type` of the first records says, as Gephi writes it. A column of
-/// other values says nothing of direction.
+/// The direction that the column `Type` of the first records states, as Gephi writes it. A column
+/// with other values states no direction.
 fn direction(
     names: &[String],
     rows: impl Iterator<Item = Vec<String>>,
@@ -157,8 +157,9 @@ fn direction(
     }
     if directed && undirected {
         return Err(Doubt::Unsaid(format!(
-            "its column {} has Directed and Undirected edges, and a graph has one kind; give \
-             --directed to keep the written direction of every edge, or import one kind alone",
+            "its column {} has Directed and Undirected edges, but a graph has only one kind; give \
+             --directed to keep the written direction of every edge, or import each kind \
+             separately",
             names[column]
         )));
     }

@@ -94,7 +94,7 @@ impl KeptVertexStore {
             .choice()?
             .ok_or_else(|| Failure::from(Error::Usage("a store needs a URL".into())))?;
         let limits = Limits { threads: Some(1), ..resources };
-        // Vertices whose last run did not end are opened too, so that a program can run on them;
+        // Vertices whose last run did not finish are opened too, so that a program can run on them;
         // readers of their states are refused.
         let keeping =
             Keeping { serializer: serializer.to_owned(), start: Start::Fresh, is_pregel: false };
