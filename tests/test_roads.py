@@ -57,9 +57,12 @@ def test_a_long_search_ends_in_order_with_the_bits_of_supersteps(streets: bf.Gra
     assert in_order.stats["supersteps"] < supersteps.stats["supersteps"] / 2
     assert in_order.stats["edge_visits"] < supersteps.stats["edge_visits"] / 2
     traversals = in_order.stats["traversals"]
-    assert traversals["worklist"] == 1 and sum(traversals.values()) == in_order.stats["supersteps"]
-    assert in_order.stats["last_traversal"] == "worklist"
-    assert "worklist" not in supersteps.stats["traversals"]
+    assert (
+        traversals["priority_queue"] == 1
+        and sum(traversals.values()) == in_order.stats["supersteps"]
+    )
+    assert in_order.stats["last_traversal"] == "priority_queue"
+    assert "priority_queue" not in supersteps.stats["traversals"]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -130,7 +133,7 @@ def test_a_wide_frontier_signals_in_order_where_edges_do_not_fit_unpacked(tmp_pa
     path = tmp_path / "wide.brimful"
     with bf.Graph.from_arrow(table, path=path, weight="weight", undirected=True) as graph:
         in_memory = bf.sssp(graph, starts, weighted=True)
-        assert in_memory.stats["last_traversal"] == "worklist"
+        assert in_memory.stats["last_traversal"] == "priority_queue"
         with pytest.raises(bf.BudgetError) as caught:
             bf.sssp(graph, starts, weighted=True, budget=1)
         # The states are on disk in the first, and in memory in the second.

@@ -70,9 +70,9 @@ class Result(PerVertex["float | int | str | None"]):
         `traversals` counts the supersteps by the kind of traversal: "dense" (all edges), "windows"
         (all, with the signals of a part of the vertices in memory at a time), "sparse" (those of
         vertices that signal), "ordered" (those of the nearest vertices that signal), "unpacked"
-        (those that signal, unpacked in memory), "sweep" (all, asynchronously), "worklist" (vertex
-        by vertex, in order), "gather" (lists of neighbors), "store", "scan" (all edges once),
-        "search" (depth first) or "cluster" (divided among workers, each in its own way).
+        (those that signal, unpacked in memory), "sweep" (all, asynchronously), "priority_queue"
+        (vertex by vertex, in order), "gather" (lists of neighbors), "store", "scan" (all edges
+        once), "search" (depth first) or "cluster" (divided among workers, each in its own way).
         `last_traversal` is that of the last superstep, None without one. The work of the first
         1,000 supersteps is in lists: `superstep_seconds`, `superstep_frontier` (the vertices that
         signal or gather; None without a frontier), `superstep_signals`, `superstep_edges` (visited,

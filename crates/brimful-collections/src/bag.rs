@@ -534,7 +534,7 @@ impl RecordBag {
     /// Writes state that is only in memory to pages; returns the description for the root.
     fn describe(&self, writing: &Writing<'_>) -> brimful_store::Result<Vec<u8>> {
         self.release_orphans(writing)?;
-        self.keys.settle(&self.pages, writing, true)?;
+        self.keys.finish_doubling(&self.pages, writing, true)?;
         self.write_infos(writing)?;
         let (len, removed) = (self.len(), self.removed.load(Ordering::Relaxed));
         let (bits, keys) = self.keys.describe();

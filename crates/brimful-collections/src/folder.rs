@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use brimful_store::budget::Whole;
+use brimful_store::budget::OwnerMemory;
 use brimful_store::durable::{PageFile, Purpose, minimum_bytes};
 use brimful_store::external::{FolderLock, make_folder};
 use brimful_store::{DiskFolder, Error as StoreError, Folder};
@@ -80,9 +80,9 @@ pub(crate) fn open_pages(
         .resources
         .budget
         .reserve(wanted.max(minimum_bytes(options.page_bytes)), "for the pages of a collection")?
-        .part_of(Whole {
+        .part_of(OwnerMemory {
             bytes: options.memory_bytes,
-            for_part: Options::memory_for_pages,
+            size_for_part: Options::memory_for_pages,
             is_named: options.is_share,
         });
     let purpose = Purpose { name: PAGES, kind: kind as u32, page_bytes: options.page_bytes };

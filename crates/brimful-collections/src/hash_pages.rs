@@ -112,7 +112,7 @@ impl HashPages {
 
     /// Completes an interrupted doubling, if any, and returns the buckets. A caller that changes
     /// pages passes its right to write; then a cancellation does not interrupt the doubling.
-    fn settled(
+    fn doubled(
         &self,
         pages: &PageFile,
         writing: Option<&Writing<'_>>,
@@ -125,8 +125,8 @@ impl HashPages {
             }
             drop(buckets);
             match writing {
-                Some(writing) => self.settle(pages, writing, false)?,
-                None => self.settle(pages, &pages.write(), true)?,
+                Some(writing) => self.finish_doubling(pages, writing, false)?,
+                None => self.finish_doubling(pages, &pages.write(), true)?,
             }
         }
     }
@@ -145,7 +145,7 @@ impl HashPages {
 
     /// The value of a mixed key (0 in a set), if it exists.
     pub(crate) fn get(&self, pages: &PageFile, mixed: u64) -> Result<Option<u64>> {
-        let buckets = self.settled(pages, None)?;
+        let buckets = self.doubled(pages, None)?;
         Ok(pages.read(self.page(bucket(mixed, buckets.bits)), |bytes| {
             let found = self.entries.find(bytes, mixed).ok()?;
             Some(self.entries.value(bytes, found))
@@ -160,7 +160,7 @@ impl HashPages {
         sorted: &[Asked],
         mut found: impl FnMut(u32, u64),
     ) -> Result<()> {
-        let buckets = self.settled(scanner.pages(), None)?;
+        let buckets = self.doubled(scanner.pages(), None)?;
         let bits = buckets.bits;
         let bucket_of = |asked: &Asked| bucket(asked.mixed, bits);
         let groups = sorted.chunk_by(|a, b| bucket_of(a) == bucket_of(b));
@@ -195,10 +195,10 @@ impl HashPages {
     /// Adds keys until a bucket is full, and removes those that it added from `keys`, also before a
     /// failure; returns the number of bits that select a bucket.
     fn add_some(&self, pages: &PageFile, keys: &mut &[u64]) -> StoreResult<u32> {
-        drop(self.settled(pages, None)?);
+        drop(self.doubled(pages, None)?);
         // The same lock order as in doubling.
         let writing = pages.write();
-        let buckets = self.settled(pages, Some(&writing))?;
+        let buckets = self.doubled(pages, Some(&writing))?;
         let bits = buckets.bits;
         if self.is_crowded(pages, bits) {
             return Ok(bits);
@@ -242,7 +242,7 @@ impl HashPages {
     ) -> Result<Option<u64>> {
         loop {
             let seen = {
-                let buckets = self.settled(pages, Some(writing))?;
+                let buckets = self.doubled(pages, Some(writing))?;
                 let outcome =
                     pages.update(writing, self.page(bucket(mixed, buckets.bits)), |page| {
                         self.entries.set(page.bytes_mut(), mixed, value)
@@ -268,7 +268,7 @@ impl HashPages {
         job: &Job,
         f: impl FnMut(u64, u64) -> Result<()>,
     ) -> Result<()> {
-        let buckets = self.settled(pages, None)?;
+        let buckets = self.doubled(pages, None)?;
         self.scan(pages, job, buckets.bits, |_, _| Ok(()), f)
     }
 
@@ -309,7 +309,7 @@ impl HashPages {
         job: &Job,
         mut f: impl FnMut(u64, u64) -> Result<()>,
     ) -> Result<()> {
-        let buckets = self.settled(pages, None)?;
+        let buckets = self.doubled(pages, None)?;
         let bits = buckets.bits;
         let broken = |problem: String| StoreError::corrupt_pages(pages.path(), 0, problem);
         let in_place = |page: PageId, bytes: &[u8]| {
@@ -344,7 +344,7 @@ impl HashPages {
     /// Doubles the buckets if they are nearly full, and completes a doubling that was interrupted.
     pub(crate) fn grow(&self, pages: &PageFile) -> StoreResult<()> {
         loop {
-            let bits = self.settled(pages, None)?.bits;
+            let bits = self.doubled(pages, None)?.bits;
             if !self.is_crowded(pages, bits) {
                 return Ok(());
             }
@@ -370,7 +370,7 @@ impl HashPages {
     }
 
     /// Completes a doubling that was interrupted; every sync does so first.
-    pub(crate) fn settle(
+    pub(crate) fn finish_doubling(
         &self,
         pages: &PageFile,
         writing: &Writing<'_>,

@@ -156,7 +156,7 @@ impl Keyed {
     pub fn sync(&self) -> Result<()> {
         self.apply()?;
         Ok(self.pages.sync_with(|writing| {
-            self.table.settle(&self.pages, writing, true)?;
+            self.table.finish_doubling(&self.pages, writing, true)?;
             let (bits, len) = self.table.describe();
             Ok([bits.to_le_bytes(), len.to_le_bytes()].concat())
         })?)

@@ -11,11 +11,11 @@ mod checkpoint;
 mod context;
 mod dense;
 mod ordered;
+mod prioritized;
 mod share;
 mod sparse;
 pub(crate) mod unpacked;
 mod windowed;
-mod worklist;
 
 use std::sync::Arc;
 
@@ -224,8 +224,8 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
         let edges: u64 = self.context.files.iter().map(|file| file.shards().edges()).sum();
         let visits_before = self.swept.edges;
         let aggregate = self.globals.aggregate;
-        let traversal = if P::ORDERED && self.worklist_superstep(edges)? {
-            Traversal::Worklist
+        let traversal = if P::ORDERED && self.prioritized_superstep(edges)? {
+            Traversal::PriorityQueue
         } else if P::ORDERED && self.ordered_superstep(edges)? {
             Traversal::Ordered
         } else if Self::HAS_SWEEPS

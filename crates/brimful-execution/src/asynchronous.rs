@@ -50,7 +50,7 @@ pub(crate) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
 }
 
 /// Lets vertices collect until no signal is in flight; no vertex signals.
-pub(crate) fn settle<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
+pub(crate) fn drain_signals<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     phase: &Phase<'_, P>,
     worker: &mut Worker<P, S>,
 ) -> Result<()> {

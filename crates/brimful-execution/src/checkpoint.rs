@@ -1,7 +1,7 @@
 //! Checkpoints of a run on stores, with whole vertices in them.
 //!
 //! A checkpoint is made while no signal is in flight: between two synchronous supersteps, or after
-//! [`Execution::settle`]. The remaining work is then in the to-signal lists. A checkpoint has the
+//! [`Execution::drain_signals`]. The remaining work is then in the to-signal lists. A checkpoint has the
 //! ids of these lists, and the vertices with their edges, as partition chunks. In asynchronous
 //! mode, checkpoints are numbered one after the other.
 
@@ -124,7 +124,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
     ) -> Result<()> {
         let stats = self.stats()?;
         let Some(number) = checkpoints.due(stats.supersteps) else { return Ok(()) };
-        self.settle()?;
+        self.drain_signals()?;
         let mut due = 0;
         self.for_each_due(|_| {
             due += 1;

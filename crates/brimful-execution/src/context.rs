@@ -381,7 +381,7 @@ impl<P: VertexProgram> WorkerContext<P> {
             Event::Packet(packet) => self.open(phase, packet).map(|()| Next::Arrived),
             Event::AllIdle => Ok(Next::AllIdle),
             Event::BackOffEnded => Ok(Next::BackOffEnded),
-            Event::Settled | Event::Stopped => Ok(Next::End),
+            Event::Finished | Event::Stopped => Ok(Next::End),
         }
     }
 

@@ -43,7 +43,7 @@ pub(crate) enum Event<M> {
     /// The idle back-off is over.
     BackOffEnded,
     /// No worker has anything left to do.
-    Settled,
+    Finished,
     /// [`PacketQueues::stop`] was called.
     Stopped,
 }
@@ -192,7 +192,7 @@ impl<M> PacketQueues<M> {
                 self.wake_all();
                 if !state.end_back_off() {
                     // This is final: only busy workers send.
-                    return Event::Settled;
+                    return Event::Finished;
                 }
             }
             // Another worker may have ended the back-off.
@@ -274,7 +274,7 @@ mod models {
         loop {
             match exchange.wait(me, None) {
                 Event::Packet(_) => taken += 1,
-                Event::Settled => return taken,
+                Event::Finished => return taken,
                 Event::Stopped | Event::AllIdle | Event::BackOffEnded => unreachable!(),
             }
             if answers > 0 {
@@ -338,7 +338,7 @@ mod models {
                 match exchange.wait(0, late()) {
                     Event::Packet(_) => taken += 1,
                     Event::AllIdle => break,
-                    Event::BackOffEnded | Event::Settled | Event::Stopped => unreachable!(),
+                    Event::BackOffEnded | Event::Finished | Event::Stopped => unreachable!(),
                 }
             }
             assert_eq!(taken, 1);
@@ -371,7 +371,7 @@ mod models {
                 match exchange.wait(0, Some(Instant::now())) {
                     Event::Packet(_) => taken += 1,
                     Event::BackOffEnded | Event::AllIdle => break,
-                    Event::Settled | Event::Stopped => unreachable!(),
+                    Event::Finished | Event::Stopped => unreachable!(),
                 }
             }
             taken + send(exchange, 0, 1) + settle(exchange, 0, 0)
@@ -450,7 +450,7 @@ mod tests {
                 match exchange.wait(me, (!later.is_empty()).then(|| Instant::now() + back_off)) {
                     Event::Packet(packet) if me % 2 == 1 => later.push(packet.messages),
                     Event::Packet(packet) => todo.push(packet.messages),
-                    Event::Settled => return,
+                    Event::Finished => return,
                     Event::AllIdle | Event::BackOffEnded => todo.append(&mut later),
                     Event::Stopped => unreachable!(),
                 }

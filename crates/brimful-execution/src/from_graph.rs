@@ -296,7 +296,7 @@ fn open<V: Stored>(
     resources: &Resources,
 ) -> Result<Vec<StoreOf<V>>> {
     let shared = Arc::new(resources.clone());
-    let is_of_store = !options.schemes.place(options.store)?.has_share();
+    let is_of_store = !options.schemes.kind(options.store)?.has_share();
     let memory =
         CacheMemory { budget: &resources.budget, partitions: partitions.len(), is_of_store };
     let is_kept = options.kept.is_some();

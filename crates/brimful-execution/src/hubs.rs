@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use brimful_graph::{Graph, Index};
 use brimful_store::Budget;
-use brimful_vertices::{Growth, Place};
+use brimful_vertices::{Growth, StoreKind};
 
 use crate::error::Result;
 use crate::options::StoreOptions;
@@ -40,9 +40,9 @@ impl Copies {
         // loan they are the vertex, the written record, and the record gathered with others; on
         // disk also the record that was read, its value, and the stored link.
         let StoreOptions { store, schemes, cache, .. } = *stores;
-        let copies = if schemes.place(store)?.has_share() {
+        let copies = if schemes.kind(store)?.has_share() {
             6
-        } else if schemes.place(store)? != Place::Live {
+        } else if schemes.kind(store)? != StoreKind::Live {
             3
         } else {
             2

@@ -155,7 +155,7 @@ fn room_for_result<T: Pod + Send>(
 ) -> Result<(ScratchArray<T>, Option<Reservation>)> {
     let (vertices, window) = (graph.connected() as usize, 1 << graph.description().interval_bits);
     let (len, window) = (vertices * len, window * len);
-    if options.stores.schemes.place(options.stores.store)?.has_share() {
+    if options.stores.schemes.kind(options.stores.store)?.has_share() {
         let folder = scratch_folder(graph, options.run.scratch_folder.as_deref());
         let states = ScratchArray::paged(len, window, &folder, &resources.job)?;
         return Ok((states.counted_as(Content::States), None));

@@ -177,7 +177,7 @@ impl StoreOptions<'_> {
     /// # Errors
     /// [`Error::Usage`] for an unknown store.
     pub(crate) fn are_fixed(&self) -> Result<bool> {
-        Ok(self.schemes.place(self.store)?.has_share() && self.cache.is_none())
+        Ok(self.schemes.kind(self.store)?.has_share() && self.cache.is_none())
     }
 }
 

@@ -341,8 +341,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     ///
     /// # Errors
     /// As [`Execution::run`].
-    pub fn settle(&mut self) -> Result<()> {
-        self.phase(None, asynchronous::settle)
+    pub fn drain_signals(&mut self) -> Result<()> {
+        self.phase(None, asynchronous::drain_signals)
     }
 
     /// Runs all workers, each on its own thread, until all have returned.

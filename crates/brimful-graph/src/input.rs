@@ -7,9 +7,9 @@
 pub mod columns;
 pub mod declaration;
 pub mod decompress;
+pub mod distributed;
 pub mod formats;
 pub mod id_choice;
-pub mod kept;
 pub mod pairs;
 pub mod parsed;
 pub mod policy;

@@ -2,14 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
+#[path = "graph/distributed.rs"]
+mod distributed;
 #[path = "graph/divided.rs"]
 mod divided;
 #[path = "graph/faults.rs"]
 mod faults;
 #[path = "graph/formats.rs"]
 mod formats;
-#[path = "graph/kept.rs"]
-mod kept;
 #[path = "graph/left_out.rs"]
 mod left_out;
 #[path = "graph/lookups.rs"]

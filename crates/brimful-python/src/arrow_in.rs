@@ -13,7 +13,7 @@ use brimful::graph::ids::external::IdType;
 use brimful::graph::ids::names::NameBatch;
 use brimful::graph::input::columns::Columns;
 use brimful::graph::input::declaration::{Declaration, KEY};
-use brimful::graph::input::kept::TableStream;
+use brimful::graph::input::distributed::TableStream;
 use brimful::graph::input::text::{Signs, check_signs};
 use brimful::graph::input_position::{InputPart, locate};
 use brimful::graph::{Error, Result};

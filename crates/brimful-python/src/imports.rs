@@ -12,8 +12,8 @@ use brimful::graph::build::weights::Weights;
 use brimful::graph::generate::{Amount, Generator, Kind};
 use brimful::graph::input::columns::ColumnChoice;
 use brimful::graph::input::declaration::Declaration;
+use brimful::graph::input::distributed::{DistributedFiles, DistributedKind};
 use brimful::graph::input::formats::TextFormat;
-use brimful::graph::input::kept::{KeptFiles, KeptKind};
 use brimful::graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful::graph::{Error as GraphError, Index};
 use brimful::store::Job;
@@ -26,9 +26,9 @@ use crate::arrow_in::ArrowEdges;
 use crate::arrow_names::ColumnIds;
 use crate::call::{GivenResources, Limits, with_resources, with_stream};
 use crate::columns::{EdgeColumns, described};
+use crate::distributed::distributed_of;
 use crate::errors::Failure;
 use crate::figures::{bytes_moved, describe, phases};
-use crate::kept::kept_of;
 use crate::parsed::{on_error_of, text_format};
 use crate::vertex::Vertex;
 
@@ -182,8 +182,8 @@ pub(crate) fn import_files<'py>(
     let options = ImportOptions { columns, ids, origin, replace, ..edges.options()? };
     let input = match kept {
         Some((names, kept)) => {
-            let kind = KeptKind::Text(text_format(format)?, names);
-            Input::Kept(KeptFiles { paths, kind, edges: kept_of(kept) })
+            let kind = DistributedKind::Text(text_format(format)?, names);
+            Input::Distributed(DistributedFiles { paths, kind, edges: distributed_of(kept) })
         }
         None => input_of(format, paths)?,
     };
@@ -231,8 +231,8 @@ pub(crate) fn import_stream<'py>(
     let input = match kept {
         None => Input::Stream(&mut rows),
         Some((paths, kept)) => {
-            let kind = KeptKind::Tables(&mut rows);
-            Input::Kept(KeptFiles { paths, kind, edges: kept_of(kept) })
+            let kind = DistributedKind::Tables(&mut rows);
+            Input::Distributed(DistributedFiles { paths, kind, edges: distributed_of(kept) })
         }
     };
     let GivenResources { limits, progress } = resources;

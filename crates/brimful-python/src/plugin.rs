@@ -11,7 +11,7 @@ use brimful::vertices::bulk::{BATCH_BYTES, BATCH_RECORDS, Found, Pair};
 use brimful::vertices::conformance::{SampleVertex, check_id_types, check_records, check_vertices};
 use brimful::vertices::open::partition_folder;
 use brimful::vertices::serializer::Compact;
-use brimful::vertices::{Buffered, BulkStore, Error, PartitionOptions, Place, Result, Schemes};
+use brimful::vertices::{Buffered, BulkStore, Error, PartitionOptions, Result, Schemes, StoreKind};
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyList};
@@ -32,7 +32,7 @@ pub(crate) fn schemes(opener: Option<&Py<PyAny>>) -> PyResult<Arc<Schemes>> {
         let in_folder: bool = bound.getattr("in_folder")?.extract()?;
         PyResult::Ok((name, form, in_folder, opener.clone_ref(py)))
     })?;
-    let place = if in_folder { Place::Folder } else { Place::Database };
+    let kind = if in_folder { StoreKind::Folder } else { StoreKind::Database };
     let own_name = name.clone();
     let open = move |rest: &str, options: &PartitionOptions| {
         // Half of the share is for the buffer here, half for the store itself.
@@ -49,7 +49,7 @@ pub(crate) fn schemes(opener: Option<&Py<PyAny>>) -> PyResult<Arc<Schemes>> {
         let budget = &options.resources.budget;
         Ok(Box::new(Buffered::new(below, half, budget)?) as _)
     };
-    Ok(Arc::new(Schemes::default().with(&name, &form, place, open)))
+    Ok(Arc::new(Schemes::default().with(&name, &form, kind, open)))
 }
 
 /// Bytes of memory that the library of `opener`'s store takes besides the shares of partitions.
@@ -239,7 +239,7 @@ pub(crate) fn check_store(
             memory_bytes: budget.map_or(MEMORY_BYTES, |budget| budget / 2),
             is_kept: false,
         };
-        let is_live = schemes.place(url)? == Place::Live;
+        let is_live = schemes.kind(url)? == StoreKind::Live;
         Ok(match cases {
             "records" if is_live => Ok(()),
             "records" => check_records(&mut || {

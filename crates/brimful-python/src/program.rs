@@ -33,7 +33,7 @@ use brimful::execution::{
 };
 use brimful::graph::Graph as Inner;
 use brimful::store::Resources;
-use brimful::vertices::{Growth, Place, in_steps};
+use brimful::vertices::{Growth, StoreKind, in_steps};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -164,13 +164,13 @@ pub(crate) fn run_program(
     let limits = limits.beside(library_bytes(store.opener.as_ref())?);
     let (methods, serializing) = (program.methods, (program.dumps, program.loads));
     let run = |resources: &Resources| {
-        let place = choice.schemes.place(&choice.url).map_err(Error::from)?;
-        let is_live = place == Place::Live;
+        let kind = choice.schemes.kind(&choice.url).map_err(Error::from)?;
+        let is_live = kind == StoreKind::Live;
         let memory = MemoryWatch::new(&resources.budget, limits.process_budget);
         let values = Values::new(serializing, (is_live, &program.serializer), memory);
         let mut location =
             Location::new(&choice, &inner, (settings.keeping.as_ref(), steps.weighted))?;
-        let on_disk = place.has_share();
+        let on_disk = kind.has_share();
         if settings.sharing.is_none() {
             let result = if on_disk { 0 } else { in_steps(result_bytes(&inner)) };
             let others = |shared| result + GraphIds::bytes_beside(&inner, on_disk, shared + result);
@@ -184,14 +184,16 @@ pub(crate) fn run_program(
         location.settle((&inner, &choice), own, resources)?;
         let program = Python::attach(|py| Program::new(methods.bind(py), &settings, ids, values));
         let program = program.map_err(|error| Error::Usage(error.to_string()))?;
-        let result = match place {
+        let result = match kind {
             // Several processes have several stores.
             _ if settings.sharing.is_some() => ResultPlace::Memory,
-            Place::Live | Place::Memory => ResultPlace::Memory,
-            Place::Folder if store.opener.is_none() => ResultPlace::Store,
-            Place::Folder | Place::Database if settings.keeping.is_some() => ResultPlace::Store,
+            StoreKind::Live | StoreKind::Memory => ResultPlace::Memory,
+            StoreKind::Folder if store.opener.is_none() => ResultPlace::Store,
+            StoreKind::Folder | StoreKind::Database if settings.keeping.is_some() => {
+                ResultPlace::Store
+            }
             // A plug-in removes its records at the end of the run.
-            Place::Folder | Place::Database => ResultPlace::Copy,
+            StoreKind::Folder | StoreKind::Database => ResultPlace::Copy,
         };
         Ok(run(program, &inner, &settings, (&choice, location, result), resources)?)
     };

@@ -131,16 +131,16 @@ pub struct Reservation {
     budget: Arc<Budget>,
     bytes: u64,
     /// The memory of the owner, of which these bytes are a part; `None`: the bytes stand alone.
-    whole: Option<Whole>,
+    whole: Option<OwnerMemory>,
 }
 
 /// The memory of an owner who reserves a part of it, and uses the rest without a reservation.
 #[derive(Debug, Clone, Copy)]
-pub struct Whole {
+pub struct OwnerMemory {
     /// Bytes of the memory.
     pub bytes: u64,
     /// Returns the size of the whole memory whose reserved part has the given number of bytes.
-    pub for_part: fn(u64) -> u64,
+    pub size_for_part: fn(u64) -> u64,
     /// True if errors name the memory of the owner, not the budget.
     pub is_named: bool,
 }
@@ -149,7 +149,7 @@ impl Reservation {
     /// The same reservation, as a part of `whole`: an error names a budget in which the whole is
     /// large enough.
     #[must_use]
-    pub fn part_of(mut self, whole: Whole) -> Self {
+    pub fn part_of(mut self, whole: OwnerMemory) -> Self {
         self.whole = Some(whole);
         self
     }
@@ -157,7 +157,7 @@ impl Reservation {
     /// The error of work that needs a reservation of `bytes` in place of this one.
     pub fn too_small(&self, bytes: u64, purpose: &str) -> Error {
         let (held, needed) = match self.whole {
-            Some(whole) => (whole.bytes, (whole.for_part)(bytes)),
+            Some(whole) => (whole.bytes, (whole.size_for_part)(bytes)),
             None => (self.bytes, bytes),
         };
         if self.whole.is_some_and(|whole| whole.is_named) {

@@ -28,6 +28,7 @@ pub mod automatic;
 pub mod bandwidth;
 pub mod budget;
 pub mod checkpoint;
+pub mod checksummed_file;
 pub mod device;
 pub mod durable;
 pub mod error;
@@ -50,7 +51,6 @@ pub mod sorter;
 pub mod splitmix;
 pub mod traffic;
 pub mod varint;
-pub mod whole;
 pub mod wording;
 
 pub use budget::{Budget, Reservation};

@@ -24,7 +24,7 @@ use brimful_store::Budget;
 pub use choice::Choice;
 pub use lru::Lru;
 pub use score::{Score, ScoreFunction};
-use shelf::{Kept, Shelf};
+use shelf::{Shelf, SyncState};
 
 use crate::error::{Error, Result};
 use crate::field::Field;
@@ -106,7 +106,7 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy<V>> Cache<T, V, P> {
     fn write(&mut self, slot: usize) -> Result<()> {
         self.shelf.release_record(slot);
         match self.shelf.unwritten(slot) {
-            Some((vertex, Kept::New)) => self.store.add(vertex)?,
+            Some((vertex, SyncState::New)) => self.store.add(vertex)?,
             Some((vertex, _)) => self.store.replace(vertex)?,
             None => return Ok(()),
         }
@@ -140,13 +140,13 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy<V>> Cache<T, V, P> {
             self.evict()?;
         }
         // If the budget is short, the cache stays below its capacity.
-        while !self.shelf.reserve_for(&vertex, Kept::Clean)? {
+        while !self.shelf.reserve_for(&vertex, SyncState::Clean)? {
             if self.shelf.len() == 0 {
                 return Ok(None);
             }
             self.evict()?;
         }
-        self.shelf.place(vertex, Kept::Clean).map(Some)
+        self.shelf.place(vertex, SyncState::Clean).map(Some)
     }
 
     /// Fills the cache with the first of `vertices`, which the empty store below does not get.
@@ -157,8 +157,8 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy<V>> Cache<T, V, P> {
             let Some(vertex) = vertices.next() else { break };
             if self.shelf.find(vertex.id()).is_some() {
                 duplicates += 1;
-            } else if self.shelf.reserve_for(&vertex, Kept::New)? {
-                self.shelf.place(vertex, Kept::New)?;
+            } else if self.shelf.reserve_for(&vertex, SyncState::New)? {
+                self.shelf.place(vertex, SyncState::New)?;
             } else {
                 return Ok((duplicates, Some(vertex)));
             }
@@ -282,7 +282,7 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy<V>> VertexStore<V> for Cach
 
     fn remove(&mut self, id: &V::Id) -> Result<bool> {
         let Some(slot) = self.shelf.find(id) else { return self.store.remove(id) };
-        if !matches!(self.shelf.unwritten(slot), Some((_, Kept::New))) {
+        if !matches!(self.shelf.unwritten(slot), Some((_, SyncState::New))) {
             self.store.remove(id)?;
         }
         self.shelf.clear(slot);

@@ -46,7 +46,7 @@ pub use index::index_bytes;
 #[cfg(feature = "kv")]
 pub use kv::KvStore;
 pub use memory::MemoryStore;
-pub use open::{PARTITION, PartitionOptions, Place, Schemes};
+pub use open::{PARTITION, PartitionOptions, Schemes, StoreKind};
 pub use record_store::RecordStore;
 pub use serialized::Serialized;
 pub use serializer::Serializer;

@@ -39,10 +39,10 @@ pub struct PartitionOptions {
 type OpenRecords =
     Box<dyn Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync>;
 
-/// The place in which a store keeps its vertices. It determines the use of memory, and the files
+/// The kind of a store: where it keeps its vertices. It determines the use of memory, and the files
 /// that a run leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum StoreKind {
     /// Live vertices in memory, which have no serializer.
     Live,
     /// Records in memory.
@@ -53,7 +53,7 @@ pub enum Place {
     Database,
 }
 
-impl Place {
+impl StoreKind {
     /// True if the store has a fixed share of the budget.
     pub fn has_share(self) -> bool {
         matches!(self, Self::Folder | Self::Database)
@@ -64,7 +64,7 @@ struct Scheme {
     name: String,
     /// The form of the URL: `file:PATH`.
     form: String,
-    place: Place,
+    kind: StoreKind,
     open: OpenRecords,
 }
 
@@ -114,18 +114,18 @@ impl Default for Schemes {
     fn default() -> Self {
         let none = Self { schemes: Vec::new() };
         let own = none
-            .with("bytes", "bytes", Place::Memory, |rest, options| {
+            .with("bytes", "bytes", StoreKind::Memory, |rest, options| {
                 refuse_text("bytes", rest)?;
                 Ok(Box::new(BytesStore::new(&options.resources.budget)?))
             })
-            .with("file", "file:PATH", Place::Folder, |path, options| {
+            .with("file", "file:PATH", StoreKind::Folder, |path, options| {
                 let partition = partition_folder("file", path, options)?;
                 let mut options = Options::new(&options.resources).memory(options.memory_bytes);
                 options.is_share = true;
                 Ok(Box::new(FileStore::open(&partition, options)?))
             });
         #[cfg(feature = "kv")]
-        let own = own.with("kv", "kv:PATH", Place::Folder, |path, options| {
+        let own = own.with("kv", "kv:PATH", StoreKind::Folder, |path, options| {
             // Half of the share is for the buffer, half for the pages of the file.
             let (half, budget) = (options.memory_bytes / 2, &options.resources.budget);
             let folder = partition_folder("kv", path, options)?;
@@ -142,13 +142,13 @@ impl Default for Schemes {
 impl Schemes {
     /// Adds a store, or replaces the store with that name.
     #[must_use]
-    pub fn with<F>(mut self, name: &str, form: &str, place: Place, open: F) -> Self
+    pub fn with<F>(mut self, name: &str, form: &str, kind: StoreKind, open: F) -> Self
     where
         F: Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync + 'static,
     {
         self.schemes.retain(|scheme| scheme.name != name);
         let (name, form) = (name.to_owned(), form.to_owned());
-        self.schemes.push(Scheme { name, form, place, open: Box::new(open) });
+        self.schemes.push(Scheme { name, form, kind, open: Box::new(open) });
         self
     }
 
@@ -162,7 +162,7 @@ impl Schemes {
         options: &PartitionOptions,
         serializer: impl Serializer<V> + 'static,
     ) -> Result<Box<dyn VertexStore<V>>> {
-        if self.place(url)? == Place::Live {
+        if self.kind(url)? == StoreKind::Live {
             refuse_text(MEMORY, self.find(url)?.1)?;
             return Ok(Box::new(MemoryStore::new(&options.resources.budget)?));
         }
@@ -184,12 +184,12 @@ impl Schemes {
         }
     }
 
-    /// The place in which the store of `url` keeps its vertices.
+    /// The kind of the store of `url`.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name.
-    pub fn place(&self, url: &str) -> Result<Place> {
-        Ok(self.find(url)?.0.map_or(Place::Live, |scheme| scheme.place))
+    pub fn kind(&self, url: &str) -> Result<StoreKind> {
+        Ok(self.find(url)?.0.map_or(StoreKind::Live, |scheme| scheme.kind))
     }
 
     /// The maximum number of partitions that the store supports; `None` if it supports any number.
@@ -197,7 +197,7 @@ impl Schemes {
     /// # Errors
     /// [`Error::Usage`] for an unknown name.
     pub fn max_partitions(&self, url: &str) -> Result<Option<usize>> {
-        Ok(self.place(url)?.has_share().then_some(MAX_ON_DISK))
+        Ok(self.kind(url)?.has_share().then_some(MAX_ON_DISK))
     }
 
     /// The name of the store and its folders, one for each disk, if the store of `url` is on disk.
@@ -206,7 +206,7 @@ impl Schemes {
     /// [`Error::Usage`] for an unknown name, or without a folder.
     pub fn folders<'u>(&'u self, url: &'u str) -> Result<Option<(&'u str, Vec<&'u Path>)>> {
         let (scheme, rest) = self.find(url)?;
-        let on_disk = scheme.filter(|scheme| scheme.place == Place::Folder);
+        let on_disk = scheme.filter(|scheme| scheme.kind == StoreKind::Folder);
         on_disk
             .map(|scheme| Ok((scheme.name.as_str(), folders_of(&scheme.name, rest)?)))
             .transpose()
@@ -321,9 +321,10 @@ mod tests {
             is_kept: false,
         };
         let refused = |url: &str| {
-            let more = Schemes::default().with("other", "other:HOST", Place::Database, |_, _| {
-                unreachable!("nobody opens it")
-            });
+            let more =
+                Schemes::default().with("other", "other:HOST", StoreKind::Database, |_, _| {
+                    unreachable!("nobody opens it")
+                });
             let error = more.open::<SampleVertex>(url, &options, Compact).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Usage);
             error.to_string()

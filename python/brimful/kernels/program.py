@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from brimful import _native
     from brimful.graph import Graph
     from brimful.kernels.arrays import ArrayKernel
-    from brimful.kernels.kept import Kept
+    from brimful.kernels.cache import CacheEntry
     from brimful.kernels.machine_code import Compiled
     from brimful.resources import Resources
 
@@ -315,13 +315,13 @@ def _compiled(program: Program | Pregel, parts: Parts) -> tuple[Numbers, Any, in
         Unfit: Numba is not installed, or cannot compile a method.
     """
     from brimful.kernels import forked
-    from brimful.kernels.kept import kept
+    from brimful.kernels.cache import cache_entry
 
     fields = None if parts.record is None else parts.record.fields
     steps = parts.computing is not None and parts.computing.has_steps
     message = None if parts.computing is None else parts.computing.message
     of_messages = None if message is None else message.fields
-    place = kept(
+    entry = cache_entry(
         parts.methods.values(),
         parts.combiner,
         parts.along,
@@ -334,21 +334,21 @@ def _compiled(program: Program | Pregel, parts: Parts) -> tuple[Numbers, Any, in
         steps,
         parts.change,
     )
-    if found := _found(place):
+    if found := _loaded(entry):
         return found
-    if place is not None and "numba" not in sys.modules and forked.is_possible():
+    if entry is not None and "numba" not in sys.modules and forked.is_possible():
         # Numba takes some 100 MiB, which a process that has imported it never gives back.
-        forked.in_child(lambda: _compiled_here(program, parts, place))
-        if found := _found(place):
+        forked.in_child(lambda: _compiled_here(program, parts, entry))
+        if found := _loaded(entry):
             return found
-    return _compiled_here(program, parts, place)
+    return _compiled_here(program, parts, entry)
 
 
-def _found(place: Kept | None) -> tuple[Numbers, Any, int, int] | None:
-    """Return the kernel at a place on disk; None if there is none that can be linked."""
+def _loaded(entry: CacheEntry | None) -> tuple[Numbers, Any, int, int] | None:
+    """Return a kernel of the cache; None if there is none that can be linked."""
     from brimful.kernels import machine_code
 
-    known = None if place is None else place.found()
+    known = None if entry is None else entry.load()
     if known is None:
         return None
     try:
@@ -358,15 +358,15 @@ def _found(place: Kept | None) -> tuple[Numbers, Any, int, int] | None:
 
 
 def _compiled_here(
-    program: Program | Pregel, parts: Parts, place: Kept | None
+    program: Program | Pregel, parts: Parts, entry: CacheEntry | None
 ) -> tuple[Numbers, Any, int, int]:
-    """Compile a kernel in this process, and keep it on disk.
+    """Compile a kernel in this process, and cache it on disk.
 
     Raises:
         Unfit: Numba is not installed, or cannot compile a method.
     """
     from brimful.kernels import machine_code
-    from brimful.kernels.kept import KeptKernel
+    from brimful.kernels.cache import CachedKernel
 
     try:
         import numba  # noqa: F401
@@ -381,12 +381,12 @@ def _compiled_here(
     except RuntimeError:
         # Only Numba can run code that uses its Python objects, such as `print` of a number.
         return numbers, compiled, *words
-    if place is not None:
+    if entry is not None:
         try:
-            place.keep(KeptKernel(numbers, words, code))
+            entry.store(CachedKernel(numbers, words, code))
         except OSError as error:
             # Such as a full disk. Nothing depends on the cache, which only saves time.
-            logging.getLogger("brimful").warning("compiled code is not kept: %s", error)
+            logging.getLogger("brimful").warning("compiled code is not cached: %s", error)
     return numbers, loaded, *words
 
 

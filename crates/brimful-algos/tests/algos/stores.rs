@@ -13,7 +13,7 @@ use brimful_execution::{ListLocation, Partitioning, RunMode, Scheduler};
 use brimful_graph::Graph;
 use brimful_graph::generate::Kind;
 use brimful_store::ErrorKind;
-use brimful_vertices::{BytesStore, Place, RecordStore, Schemes};
+use brimful_vertices::{BytesStore, RecordStore, Schemes, StoreKind};
 
 use crate::{LARGE, SMALL, generated, resources, states};
 
@@ -76,7 +76,7 @@ fn any_number_of_workers_delivers_all_signals() {
 fn a_store_with_vertices_of_another_run_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let graph = graph(folder.path(), true);
-    let left = Schemes::default().with("left", "left", Place::Memory, |_, place| {
+    let left = Schemes::default().with("left", "left", StoreKind::Memory, |_, place| {
         let mut store = BytesStore::new(&place.resources.budget)?;
         store.put(b"key", b"record")?;
         Ok(Box::new(store))

@@ -40,7 +40,7 @@ impl RecordBag {
             if result.is_ok() {
                 result = self.empty_page(*page).map(|count| moved += count);
             }
-            self.space().settle(*page);
+            self.space().end_draining(*page);
         }
         result.map(|()| moved)
     }

@@ -249,7 +249,7 @@ impl Space {
     }
 
     /// Up to `most` pages with less than three quarters of their slots taken, by class, the
-    /// emptiest first. Their free slots are not reserved until [`Space::settle`].
+    /// emptiest first. Their free slots are not reserved until [`Space::end_draining`].
     pub(super) fn sparse_pages(&mut self, most: usize, classes: &Classes) -> Vec<u64> {
         let mut found = Vec::new();
         for class in 0..self.open.len() as u8 {
@@ -286,7 +286,7 @@ impl Space {
     }
 
     /// Ends the draining of a page that still has records; see [`Space::sparse_pages`].
-    pub(super) fn settle(&mut self, page: u64) {
+    pub(super) fn end_draining(&mut self, page: u64) {
         let info = self.get(page);
         let Kind::Class(class) = info.kind else {
             return;
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(space.promise(class, 1, &classes, any).unwrap().0, 1);
         // On a page that is being emptied, freed slots are not reserved again.
         assert!(space.release(2, &classes));
-        space.settle(5);
+        space.end_draining(5);
         assert_eq!(space.promise(class, 1, &classes, any).unwrap().0, 5);
     }
 }

@@ -19,11 +19,11 @@ use crate::traverse::adjacency::Adjacency;
 use crate::traverse::by_source::EdgesBySource;
 use crate::traverse::frontier::ACTIVITY_BITS;
 use crate::traverse::frontier::Frontier;
+use crate::traverse::priority_queue;
 use crate::traverse::schedule::Schedule;
 use crate::traverse::sparse::{self, Limits, Touched};
 use crate::traverse::sums::SpilledSums;
 use crate::traverse::sweep;
-use crate::traverse::worklist;
 
 /// The purpose of the budget, in error messages.
 pub(crate) const PURPOSE: &str = "to run this program on this graph";
@@ -57,7 +57,7 @@ pub struct Plan {
     pub degrees_resident: bool,
     /// The limits of sparse supersteps; `None`: all are dense.
     pub sparse: Option<Limits>,
-    /// True if the rest of a long run may traverse edges unpacked in memory, in order (`worklist`)
+    /// True if the rest of a long run may traverse edges unpacked in memory, in order (`prioritized`)
     /// or in supersteps.
     pub unpacked: bool,
     /// Bytes of the memory through which processes of one machine exchange signals; 0: there is
@@ -259,7 +259,7 @@ impl Plan {
     pub(crate) fn unpacked_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
         // An ordered traversal has no signals for a next superstep.
         let (edge_bytes, signals) = match (needs.ordered, needs.commutes && !needs.full) {
-            (true, _) => (worklist::memory_bytes(extent)?, 1),
+            (true, _) => (priority_queue::memory_bytes(extent)?, 1),
             (false, true) => (unpacked_bytes(needs, extent)?, 2),
             (false, false) => return None,
         };

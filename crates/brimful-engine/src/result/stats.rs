@@ -56,7 +56,7 @@ pub enum Traversal {
     /// All edges, asynchronously: signals are received within the superstep.
     Sweep,
     /// The edges of one vertex after another, ordered by signal: the rest of the run.
-    Worklist,
+    PriorityQueue,
     /// Lists of neighbors.
     Gather,
     /// The edges of the vertices of a store.
@@ -78,7 +78,7 @@ impl Traversal {
         Self::Ordered,
         Self::Unpacked,
         Self::Sweep,
-        Self::Worklist,
+        Self::PriorityQueue,
         Self::Gather,
         Self::Store,
         Self::Scan,
@@ -95,7 +95,7 @@ impl Traversal {
             Self::Ordered => "ordered",
             Self::Unpacked => "unpacked",
             Self::Sweep => "sweep",
-            Self::Worklist => "worklist",
+            Self::PriorityQueue => "priority_queue",
             Self::Gather => "gather",
             Self::Store => "store",
             Self::Scan => "scan",

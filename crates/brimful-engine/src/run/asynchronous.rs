@@ -10,7 +10,7 @@
 //! target must receive an increment exactly once. An idempotent program takes a sparse superstep
 //! instead of a sweep wherever the cost model prefers it. If the run has visited the edges often
 //! and has not converged, its rest is in synchronous supersteps, or one traversal in order
-//! (`worklist`).
+//! (`prioritized`).
 //!
 //! Invariant: the result does not depend on the assignment of work to threads. Blocks end at units
 //! that are not pinned, so that the order of blocks may depend on the budget and, through it, on

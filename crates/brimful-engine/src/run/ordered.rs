@@ -2,7 +2,7 @@
 //!
 //! Only the first vertices in order signal. The others hold back their signals, which better ones
 //! may replace first (as in delta-stepping: Meyer and Sanders 2003). Invariant: the final states
-//! are those of supersteps, for the same reason as those of a worklist.
+//! are those of supersteps, for the same reason as those of a priority queue.
 
 use std::cmp::Ordering;
 

@@ -16,9 +16,9 @@ use crate::error::Result;
 use crate::plan::options::TraversalMode;
 use crate::result::stats::Swept;
 use crate::traverse::adjacency::Adjacency;
+use crate::traverse::priority_queue::VERTICES_PER_CHECK;
 use crate::traverse::residency::PinnedIndex;
 use crate::traverse::sparse::{TargetSums, Touched};
-use crate::traverse::worklist::VERTICES_PER_CHECK;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Program, SumOf};
 

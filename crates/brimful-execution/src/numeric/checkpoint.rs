@@ -120,7 +120,7 @@ impl<'c> NumericCheckpoints<'c> {
         let Some(number) = self.checkpoints.due(execution.program().program.superstep()) else {
             return Ok(false);
         };
-        execution.settle()?;
+        execution.drain_signals()?;
         let due = &mut self.due;
         due.fill(0);
         execution.for_each_by(|numeric, vertex| {

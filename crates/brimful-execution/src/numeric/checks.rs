@@ -8,7 +8,7 @@ use brimful_engine::supersteps::missing_index_bytes;
 use brimful_engine::{Mode, Program, SignalOf};
 use brimful_graph::Graph;
 use brimful_store::{Error as StoreError, Resources};
-use brimful_vertices::Place;
+use brimful_vertices::StoreKind;
 
 use super::NumericOptions;
 use crate::RunMode;
@@ -28,7 +28,7 @@ pub(super) fn check_options<P: Program>(
 ) -> Result<()> {
     options.run.check_weights(graph)?;
     if options.serializer.is_some()
-        && options.stores.schemes.place(options.stores.store)? == Place::Live
+        && options.stores.schemes.kind(options.stores.store)? == StoreKind::Live
     {
         return Err(Error::Usage(format!(
             "the store {:?} keeps live vertices, which no serializer writes; leave the serializer \
@@ -49,7 +49,7 @@ pub(super) fn check_options<P: Program>(
         check_divided(options)?;
     }
     let index = missing_index_bytes(graph, program.indexes(), resources.workers());
-    if options.stores.schemes.place(options.stores.store)?.has_share() {
+    if options.stores.schemes.kind(options.stores.store)?.has_share() {
         // A store on disk reserves its share of the budget from the start, so later stages cannot
         // use it.
         let bytes = minimum_bytes(program, graph, options, resources)?.max(index);

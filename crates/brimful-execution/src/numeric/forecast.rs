@@ -9,7 +9,7 @@ use brimful_graph::Graph;
 use brimful_store::sorter::Sorting;
 use brimful_vertices::serializer::named;
 use brimful_vertices::vertex::VertexParts;
-use brimful_vertices::{Edges, Place, Stored, Vertex, index_bytes};
+use brimful_vertices::{Edges, StoreKind, Stored, Vertex, index_bytes};
 
 use crate::error::Result;
 use crate::from_graph::{EdgeData, LoadingShares, StoreOptions, Tagged, edge_bytes, partitions_of};
@@ -202,18 +202,18 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let average = Average { vertices, edges, serializer: planned.serializer.unwrap_or("native") };
     let sample = by_size((words(needs.state), words(needs.sum)), (weighted, tagged), average)?;
     let partitions = partitions_of(&stores, workers)?;
-    let place = schemes.place(store)?;
-    let is_on_disk = place.has_share();
+    let kind = schemes.kind(store)?;
+    let is_on_disk = kind.has_share();
     let states = connected * needs.state;
     let result = if is_on_disk { 0 } else { states };
     let shared =
         result + planned.hubs + LoadingShares::least(workers, partitions, edge_bytes(weighted));
     let records = vertices * sample.record;
-    let stored = match place {
+    let stored = match kind {
         _ if is_on_disk => {
             StoreBytes::on_disk(vertices, records, partitions, limit.saturating_sub(shared) / 2)
         }
-        Place::Live => StoreBytes::in_memory(vertices, sample.live, partitions),
+        StoreKind::Live => StoreBytes::in_memory(vertices, sample.live, partitions),
         _ => StoreBytes::in_memory(vertices, sample.record + RECORD_HEADER, partitions),
     };
     let cached = cache.map_or(0, |cache| vertices.min(cache.capacity() as u64) * sample.live);
@@ -223,7 +223,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let minimum = shared
         + if is_on_disk {
             2 * records / PAGES_PER_TABLE
-        } else if place != Place::Live {
+        } else if kind != StoreKind::Live {
             stored.memory + stored.memory / 2
         } else {
             stored.memory + (stored.memory * 2 / 3).max(vertices * sample.bare * 5 / 4)
@@ -240,7 +240,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
         Sorting { records: edges, record_bytes, bytes: loading.sorting, workers, writers: 1 };
     let sorted = sorting.forecast();
     // Live vertices are not copied when they are stored.
-    let gathered = if place != Place::Live { gathering / 2 } else { 0 };
+    let gathered = if kind != StoreKind::Live { gathering / 2 } else { 0 };
     let gathered = gathered.min(vertices * sample.live);
 
     // A signal to each vertex, as received and as serialized, and the list of due vertices.

@@ -72,7 +72,7 @@ fn a_run_that_stops_again_and_again_ends_with_the_same_answer() {
             let reason = execution.run(mode, &limits, |execution| {
                 stops += 1;
                 if stops % 2 == 0 {
-                    execution.settle()?;
+                    execution.drain_signals()?;
                     let stats = execution.stats()?;
                     assert_eq!(stats.signals_sent, stats.signals_received);
                 }

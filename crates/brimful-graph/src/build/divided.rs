@@ -13,7 +13,7 @@ use crate::build::edge_writer::RecordWriter;
 use crate::build::records::{EdgeRecord, KeyLayout, RecordWork};
 use crate::build::shards::{Encoded, IndexWriter, ShardSorter, encoding_bytes};
 use crate::error::{Error, Result};
-use crate::input::kept::KeptEdges;
+use crate::input::distributed::DistributedEdges;
 use crate::input::policy::{Applied, Policy};
 use crate::message::{Message, put, take};
 use crate::read::degree_counter::DegreeCounter;
@@ -80,7 +80,7 @@ impl PartBounds {
     pub(crate) fn sort<R: EdgeRecord>(
         self,
         records: u64,
-        kept: &dyn KeptEdges,
+        kept: &dyn DistributedEdges,
         options: SortOptions,
         index: &mut IndexWriter,
         job: &Job,

@@ -43,7 +43,7 @@ use ids::IdMap;
 pub(crate) use ids::{OrderedIds, write_ids};
 use left_out::LeftOut;
 pub use reverse::{build_reverse, build_reverse_alone, reverse_minimum_bytes};
-use sort::{Indexed, MappedEdges, Place};
+use sort::{EdgeLocation, Indexed, MappedEdges};
 
 /// The options of an import.
 #[derive(Debug, Clone, Default)]
@@ -284,27 +284,27 @@ impl Import<'_> {
         let same = IdMap::Consecutive { first: 0, count: u64::MAX };
         let (own, joined);
         let (place, map, ids) = match (source, seen.ranks.take()) {
-            (Edges::Kept(kept), Some(ranks)) => {
+            (Edges::Distributed(kept), Some(ranks)) => {
                 let (map, ids) = self.order(ranks, seen.id_type, sampled)?;
-                (Place::Elsewhere { kept, hashed }, map, ids)
+                (EdgeLocation::Elsewhere { kept, hashed }, map, ids)
             }
-            (Edges::Kept(kept), None) => {
+            (Edges::Distributed(kept), None) => {
                 self.check_declared(&seen.declared)?;
                 let ids = self.order_numbered(kept, &seen, sampled)?;
                 // The edges have their weights already.
-                (Place::Elsewhere { kept, hashed: false }, same, ids)
+                (EdgeLocation::Elsewhere { kept, hashed: false }, same, ids)
             }
             (Edges::Here(source), Some(ranks)) => {
                 own = Hashed { source, is_hashed: hashed };
                 let (map, ids) = self.order(ranks, seen.id_type, sampled)?;
-                (Place::Here(&own), map, ids)
+                (EdgeLocation::Here(&own), map, ids)
             }
             (Edges::Here(source), None) => {
                 self.check_declared(&seen.declared)?;
                 own = Hashed { source, is_hashed: hashed };
                 let (edges, ids) = self.order_joined(&own, &seen, sampled)?;
                 joined = edges;
-                (Place::Here(&joined), same, ids)
+                (EdgeLocation::Here(&joined), same, ids)
             }
         };
         // The policy `Sum` gives weights to edges that have none.

@@ -12,8 +12,8 @@ use crate::build::records::{EdgeRecord, RecordWork};
 use crate::build::weights::hash_all;
 use crate::edges::{BATCH_EDGES, EdgeBatch};
 use crate::error::Result;
+use crate::input::distributed::{DistributedEdges, take_edges};
 use crate::input::formats::parser::Output;
-use crate::input::kept::{KeptEdges, take_edges};
 use crate::input::parsed::damaged;
 use crate::message::Message;
 use crate::order::bitmap::ranks::RankTable;
@@ -90,7 +90,7 @@ struct Task {
 
 /// The mapping of kept edges for an index.
 pub(crate) struct Mapping<'a> {
-    pub(crate) kept: &'a dyn KeptEdges,
+    pub(crate) kept: &'a dyn DistributedEdges,
     pub(crate) table: IdTable<'a>,
     pub(crate) index: Index,
     pub(crate) undirected: bool,

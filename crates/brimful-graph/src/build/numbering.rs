@@ -16,8 +16,8 @@ use crate::build::weights::hash_all;
 use crate::edges::{BATCH_EDGES, EdgeBatch};
 use crate::error::Result;
 use crate::ids::external::IdType;
+use crate::input::distributed::take_edges;
 use crate::input::formats::parser::Output;
-use crate::input::kept::take_edges;
 use crate::input::parsed::{RANGES, batch, damaged};
 use crate::message::{Message, put, take_records};
 use crate::order::classes::{Mark, is_counted};
@@ -84,16 +84,16 @@ pub fn number_ids(
 #[derive(Default)]
 struct Generation {
     edges: EdgeBatch,
-    /// The order key of each id, and its [`Place`].
+    /// The order key of each id, and its [`Occurrence`].
     ends: Vec<Pair>,
     buffer: Vec<Pair>,
 }
 
 /// An occurrence of an id: the end of an edge, if it is one, above two flags.
 #[derive(Clone, Copy)]
-struct Place(u64);
+struct Occurrence(u64);
 
-impl Place {
+impl Occurrence {
     const CONNECTED: u64 = 1;
     const COUNTED: u64 = 2;
     /// The place of a vertex that is listed apart from edges.
@@ -125,14 +125,14 @@ impl Generation {
         let edges = out.edges.sources.iter().zip(&out.edges.targets);
         for (at, (&source, &target)) in edges.enumerate() {
             let is_dropped = source == target && task.drops_self_loops;
-            let counted = if is_counted(source, target) { Place::COUNTED } else { 0 };
-            let flags = if is_dropped { 0 } else { Place::CONNECTED | counted };
+            let counted = if is_counted(source, target) { Occurrence::COUNTED } else { 0 };
+            let flags = if is_dropped { 0 } else { Occurrence::CONNECTED | counted };
             for (end, id) in [source, target].into_iter().enumerate() {
-                let Place(second) = Place::of_end(before + at, end, flags);
+                let Occurrence(second) = Occurrence::of_end(before + at, end, flags);
                 self.ends.push(Pair { first: task.id_type.order_key(id), second });
             }
         }
-        let Place(second) = Place::LISTED;
+        let Occurrence(second) = Occurrence::LISTED;
         let listed = out.declared.sources.iter().map(|id| task.id_type.order_key(*id));
         self.ends.extend(listed.map(|first| Pair { first, second }));
         self.edges.append(&out.edges);
@@ -150,9 +150,9 @@ impl Generation {
         for same in ends.chunk_by(|one, other| one.first == other.first) {
             let number = keys.len() as u64;
             let (mut is_connected, mut counted) = (false, 0);
-            for place in same.iter().map(|end| Place(end.second)) {
-                is_connected |= place.is(Place::CONNECTED);
-                counted += usize::from(place.is(Place::COUNTED));
+            for place in same.iter().map(|end| Occurrence(end.second)) {
+                is_connected |= place.is(Occurrence::CONNECTED);
+                counted += usize::from(place.is(Occurrence::COUNTED));
                 let (edge, end) = place.edge();
                 let column = if end == 0 { &mut edges.sources } else { &mut edges.targets };
                 // A listed vertex is at no edge.

@@ -86,7 +86,7 @@ fn try_probe(input: &Input<'_>, options: &ImportOptions) -> Result<Option<InputE
             Ok(Some(InputEstimate { edges, largest, weighted: false, undirected: false }))
         }
         Input::Pairs(paths) => probe_each(paths.iter(), |path: &PathBuf| probe_pairs(path)),
-        Input::Kept(_) | Input::Stream(_) | Input::Numbered(..) => Ok(None),
+        Input::Distributed(_) | Input::Stream(_) | Input::Numbered(..) => Ok(None),
     }
 }
 

@@ -6,8 +6,8 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use brimful_store::checksummed_file::ChecksummedFile;
 use brimful_store::external::FolderLock;
-use brimful_store::whole::Whole;
 use brimful_store::{Error as StoreError, Job, manifest};
 
 use crate::error::{Error, Result};
@@ -65,7 +65,8 @@ impl NewTable {
     /// already published.
     pub fn publish(mut self, footer_bytes: u64, job: &Job) -> Result<()> {
         let (folder, traffic) = (self.graph.folder(), self.graph.traffic());
-        let whole = Whole::seal(folder, &file_name(&self.name()), footer_bytes, job, traffic)?;
+        let whole =
+            ChecksummedFile::seal(folder, &file_name(&self.name()), footer_bytes, job, traffic)?;
         folder.sync().map_err(|e| StoreError::io(folder.path(), "sync", e))?;
         let mut description = self.graph.description().clone();
         description.tables.insert(self.table, Table::new(self.name(), whole));

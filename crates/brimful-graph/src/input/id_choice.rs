@@ -98,8 +98,8 @@ fn in_text(start: &[u8], ended: bool, format: TextFormat, choice: &ColumnChoice)
             }
             let mut lines = edge_list::data_lines(text, ended).take(LOOKED_AT_LINES).peekable();
             let Some(first) = lines.next() else { return false };
-            let settled = edge_list::settle(first, lines.peek().copied(), choice, false);
-            let Ok((roles, columns)) = settled else {
+            let chosen = edge_list::choose_columns(first, lines.peek().copied(), choice, false);
+            let Ok((roles, columns)) = chosen else {
                 return false;
             };
             let first = (columns.header != Some(true)).then_some(first);

@@ -4,7 +4,7 @@
 //! The edges of an input that can be read only once are copied to a spool. Invariant: the second
 //! pass reads exactly the edges that the scan counts.
 
-mod kept;
+mod distributed;
 mod names;
 mod stream;
 mod summary;
@@ -23,11 +23,11 @@ use crate::error::{Error, Result};
 use crate::ids::external::IdType;
 use crate::input::columns::ColumnChoice;
 use crate::input::decompress;
+use crate::input::distributed::DistributedEdges;
 use crate::input::formats::parser::OnError;
 use crate::input::formats::reader::CHUNK_BYTES;
 use crate::input::formats::{TextFile, TextFormat, graphalytics, webgraph::WebGraph};
 use crate::input::id_choice::IdChoice;
-use crate::input::kept::KeptEdges;
 use crate::input::pairs::{PairFiles, PairStream};
 use crate::input::policy::Policy;
 use crate::input::pump::chunks_in_flight;
@@ -44,7 +44,7 @@ pub(crate) enum Edges<'i> {
     /// This process reads them.
     Here(Box<dyn EdgeSource + 'i>),
     /// Other processes keep them.
-    Kept(&'i dyn KeptEdges),
+    Distributed(&'i dyn DistributedEdges),
 }
 
 /// Bytes of chunks, batches (with input positions, if `positions`) and spool buffers of a reading
@@ -93,9 +93,9 @@ impl Reader<'_> {
             return Err(Error::Usage(problem));
         }
         let (source, seen): Reading<'i> = match input {
-            Input::Kept(files) => {
+            Input::Distributed(files) => {
                 let seen = self.read_kept(files, scan)?;
-                return Ok((Edges::Kept(&*files.edges), seen));
+                return Ok((Edges::Distributed(&*files.edges), seen));
             }
             Input::EdgeList(paths) => self.read_words(&alone(TextFormat::EdgeList, paths), scan),
             Input::Text(format, paths) => self.read_words(&alone(*format, paths), scan),
@@ -112,7 +112,7 @@ impl Reader<'_> {
             Input::Numbered(source, vertices) => {
                 let source: &dyn EdgeSource = *source;
                 let edges = self.read_twice(source, &scan, source.parts() as u64, |_| 1)?;
-                let declared = self.settle(&scan, 0..*vertices, None)?;
+                let declared = self.declare(&scan, 0..*vertices, None)?;
                 Ok((
                     Box::new(source) as _,
                     scan.into_summary(declared, IdType::Int64, false, edges),
@@ -151,7 +151,7 @@ impl Reader<'_> {
     }
 
     /// Adds the input's declarations to those of the options, and inserts them into the bitmap.
-    pub(crate) fn settle(
+    pub(crate) fn declare(
         &self,
         scan: &InputScan,
         numbered: Range<u64>,
@@ -190,7 +190,7 @@ impl Reader<'_> {
         let source = PairFiles::open(files, &self.resources.job)?.noting_positions(self.positions);
         let pairs = source.pairs();
         self.read_twice(&source, &scan, pairs, |batch| batch.len() as u64)?;
-        let declared = self.settle(&scan, 0..0, None)?;
+        let declared = self.declare(&scan, 0..0, None)?;
         let inputs = files.iter().cloned().zip(source.lengths()).collect();
         let seen = scan.into_summary(declared, IdType::UInt32, false, pairs);
         Ok((Box::new(source), ScanSummary { inputs, ..seen }))

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::edges::EdgeSource;
+use crate::input::distributed::{DistributedFiles, DistributedKind};
 use crate::input::formats::TextFormat;
-use crate::input::kept::{KeptFiles, KeptKind};
 use crate::input::stream::EdgeStream;
 
 /// An input of an import.
@@ -16,7 +16,7 @@ pub enum Input<'a> {
     /// Graphs of a vertex and an edge file each, named by any of their files.
     Graphalytics(Vec<PathBuf>),
     /// Files that other processes read, and whose edges they keep.
-    Kept(KeptFiles<'a>),
+    Distributed(DistributedFiles<'a>),
     /// A graph in the BV format, named by any of its files.
     WebGraph(PathBuf),
     /// Little-endian pairs of 32-bit ids.
@@ -45,8 +45,10 @@ impl Input<'_> {
             | Self::Pairs(files)
             | Self::Text(_, files)
             | Self::Graphalytics(files) => files.first().cloned().unwrap_or_default(),
-            Self::Kept(KeptFiles { kind: KeptKind::Tables(stream), .. }) => stream.name().into(),
-            Self::Kept(files) => files.paths.first().cloned().unwrap_or_default(),
+            Self::Distributed(DistributedFiles {
+                kind: DistributedKind::Tables(stream), ..
+            }) => stream.name().into(),
+            Self::Distributed(files) => files.paths.first().cloned().unwrap_or_default(),
             Self::WebGraph(path) => path.clone(),
             Self::Stream(stream) => stream.name().into(),
             Self::Numbered(..) => "(generator)".into(),

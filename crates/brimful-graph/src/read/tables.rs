@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use brimful_store::whole::Whole;
+use brimful_store::checksummed_file::ChecksummedFile;
 use brimful_store::{Folder, Job, Traffic};
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ pub struct Table {
 
 impl Table {
     /// The entry of the file that begins with `name`.
-    pub(crate) fn new(name: String, whole: Whole) -> Self {
+    pub(crate) fn new(name: String, whole: ChecksummedFile) -> Self {
         Self {
             name,
             bytes: whole.bytes,
@@ -74,8 +74,8 @@ impl Table {
         }
     }
 
-    fn whole(&self) -> Whole {
-        Whole {
+    fn whole(&self) -> ChecksummedFile {
+        ChecksummedFile {
             bytes: self.bytes,
             checksum: self.checksum,
             tail_bytes: self.footer_bytes,

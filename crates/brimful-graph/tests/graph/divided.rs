@@ -11,7 +11,7 @@ use brimful_graph::message::{Message, Messages};
 use brimful_graph::{Error, Result};
 use brimful_store::{DiskFolder, Job};
 
-use super::kept::Kept;
+use super::distributed::Distributed;
 use super::parsed::import_kept;
 use super::{bytes_of, resources, write};
 
@@ -97,7 +97,7 @@ fn import_divided(
     match sorters {
         None => import(Input::EdgeList(paths), out, options, &resources(2, 1 << 28)),
         Some(sorters) => {
-            let change = |kept: &mut Kept| kept.sorters = sorters;
+            let change = |kept: &mut Distributed| kept.sorters = sorters;
             import_kept(TextFormat::EdgeList, &paths, out, options, 1 << 28, change)
         }
     }

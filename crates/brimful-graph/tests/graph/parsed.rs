@@ -10,14 +10,14 @@ use brimful_graph::build::import::{IdChoice, ImportOptions, ImportReport, Input,
 use brimful_graph::build::numbering::numbering_bytes;
 use brimful_graph::build::weights::Weights;
 use brimful_graph::input::columns::ColumnChoice;
+use brimful_graph::input::distributed::{DistributedFiles, DistributedKind};
 use brimful_graph::input::formats::{TextFile, TextFormat};
-use brimful_graph::input::kept::{KeptFiles, KeptKind};
 use brimful_graph::input::parsed::ScanChoices;
 use brimful_graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful_graph::input::sending::{Choices, has_names, minimum_bytes, parse_file};
 use brimful_store::DiskFolder;
 
-use super::kept::{Kept, is_small};
+use super::distributed::{Distributed, is_small};
 use super::{bytes_of, resources, write};
 
 /// Imports `paths` from the messages of each, which are parsed within `bytes`; `change` changes the
@@ -28,7 +28,7 @@ pub(super) fn import_kept(
     out: &Path,
     options: &ImportOptions,
     bytes: u64,
-    change: impl FnOnce(&mut Kept),
+    change: impl FnOnce(&mut Distributed),
 ) -> Result<ImportReport> {
     let resources = resources(1, bytes);
     let file = |path: &PathBuf| TextFile { path: path.clone(), format };
@@ -45,10 +45,14 @@ pub(super) fn import_kept(
         })?;
     }
     let paths = paths.to_vec();
-    let mut kept = Kept::new(messages, names, out.parent().unwrap());
+    let mut kept = Distributed::new(messages, names, out.parent().unwrap());
     change(&mut kept);
-    let files = KeptFiles { paths, kind: KeptKind::Text(format, names), edges: Arc::new(kept) };
-    import(Input::Kept(files), out, options, &super::resources(2, BYTES))
+    let files = DistributedFiles {
+        paths,
+        kind: DistributedKind::Text(format, names),
+        edges: Arc::new(kept),
+    };
+    import(Input::Distributed(files), out, options, &super::resources(2, BYTES))
 }
 
 /// Memory of an import.

@@ -248,7 +248,7 @@ impl PageFile {
                     directory_checksum: checksum,
                     meta,
                 };
-                space.table.settle();
+                space.table.clear_marks();
                 let mut retired = space.slots.take_retired();
                 let moved = moved.iter().filter_map(|(_, _, old)| *old);
                 moved.chain(committed.directory.iter().copied()).for_each(|slot| {

@@ -63,7 +63,7 @@ impl Entry {
         self.slot_and_flag & FRESH != 0
     }
 
-    fn settled(self) -> Self {
+    fn without_mark(self) -> Self {
         Self { slot_and_flag: self.slot_and_flag & !FRESH, ..self }
     }
 
@@ -215,16 +215,16 @@ impl Table {
     /// Sets the entry of one of the table's pages; returns the old slot.
     pub(super) fn relocate(&mut self, stream: usize, index: usize, entry: Entry) -> Option<u64> {
         let old = self.streams.get_mut(stream)?.directory.get_mut(index)?;
-        std::mem::replace(old, entry.settled()).slot()
+        std::mem::replace(old, entry.without_mark()).slot()
     }
 
     /// Clears the fresh and changed marks, after a root that names everything was written.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn clear_marks(&mut self) {
         let per_page = self.per_page;
         for stream in &mut self.streams {
             let pages = stream.entries.chunks_mut(per_page).zip(&mut stream.changed);
             for (entries, changed) in pages.filter(|(_, changed)| **changed) {
-                entries.iter_mut().for_each(|entry| *entry = entry.settled());
+                entries.iter_mut().for_each(|entry| *entry = entry.without_mark());
                 *changed = false;
             }
         }

@@ -18,7 +18,7 @@ const RECORDS: &str = "to hold the records of cached vertices";
 
 /// A cached vertex, compared with the store below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum SyncState {
     /// The store below has the same contents.
     Clean,
     /// The store below has older contents.
@@ -30,7 +30,7 @@ pub(super) enum Kept {
 #[derive(Debug)]
 struct CachedVertex<V> {
     vertex: V,
-    kept: Kept,
+    state: SyncState,
     /// Bytes that are reserved for its record.
     record_bytes: u64,
 }
@@ -114,11 +114,11 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
         self.policy.used(slot);
         // Dirty until the loan ends well: a borrower that fails or panics may have changed the
         // vertex.
-        let before = entry.kept;
-        entry.kept = if before == Kept::New { before } else { Kept::Dirty };
+        let before = entry.state;
+        entry.state = if before == SyncState::New { before } else { SyncState::Dirty };
         let is_changed = lend_live(&mut entry.vertex, &mut self.growth, borrower)?;
         if !is_changed {
-            entry.kept = before;
+            entry.state = before;
         }
         let kept = if is_changed { keeps_id(id, &entry.vertex) } else { Ok(()) };
         if kept.is_err() {
@@ -147,9 +147,9 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
     }
 
     /// The vertex in `slot`, if it is not the same in the store below.
-    pub(super) fn unwritten(&self, slot: usize) -> Option<(&V, Kept)> {
-        let entry = self.slots[slot].as_ref().filter(|entry| entry.kept != Kept::Clean);
-        entry.map(|entry| (&entry.vertex, entry.kept))
+    pub(super) fn unwritten(&self, slot: usize) -> Option<(&V, SyncState)> {
+        let entry = self.slots[slot].as_ref().filter(|entry| entry.state != SyncState::Clean);
+        entry.map(|entry| (&entry.vertex, entry.state))
     }
 
     /// Releases the memory for the record of a new vertex, which is written next.
@@ -162,8 +162,8 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
     /// Marks the vertex in `slot` as clean.
     pub(super) fn mark_clean(&mut self, slot: usize) {
         if let Some(entry) = &mut self.slots[slot] {
-            self.new_vertices -= u64::from(entry.kept == Kept::New);
-            entry.kept = Kept::Clean;
+            self.new_vertices -= u64::from(entry.state == SyncState::New);
+            entry.state = SyncState::Clean;
         }
     }
 
@@ -180,7 +180,7 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
         self.index.remove(hash, |place| place == slot as u64);
         if let Some(entry) = self.slots[slot].take() {
             self.growth.give(entry.vertex.heap_bytes() as u64);
-            self.new_vertices -= u64::from(entry.kept == Kept::New);
+            self.new_vertices -= u64::from(entry.state == SyncState::New);
             self.free.push(slot);
             self.policy.left(slot);
         }
@@ -191,14 +191,14 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
     }
 
     /// Reserves memory for one more vertex, which is placed next; false if there is none.
-    pub(super) fn reserve_for(&mut self, vertex: &V, kept: Kept) -> Result<bool> {
-        match self.try_reserve(vertex.heap_bytes() as u64, kept) {
+    pub(super) fn reserve_for(&mut self, vertex: &V, state: SyncState) -> Result<bool> {
+        match self.try_reserve(vertex.heap_bytes() as u64, state) {
             Err(error) if error.kind() == ErrorKind::Budget => Ok(false),
             done => done,
         }
     }
 
-    fn try_reserve(&mut self, heap_bytes: u64, kept: Kept) -> Result<bool> {
+    fn try_reserve(&mut self, heap_bytes: u64, state: SyncState) -> Result<bool> {
         let Self { slots, index, hasher, growth, free, max_bytes, records, .. } = self;
         // A slot, its number in the list of free ones, and the policy's data for it.
         let each = (size_of::<Option<CachedVertex<V>>>() + 4 * size_of::<usize>()) as u64;
@@ -218,7 +218,7 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
             growth.give(old as u64 * each);
         }
         growth.take(heap_bytes)?;
-        if let Some(records) = records.as_mut().filter(|_| kept == Kept::New) {
+        if let Some(records) = records.as_mut().filter(|_| state == SyncState::New) {
             // Without the record, the vertex has no place either.
             let bytes = records.bytes() + record_bytes(heap_bytes);
             records.resize(bytes, RECORDS).inspect_err(|_| growth.give(heap_bytes))?;
@@ -226,21 +226,21 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
         Ok(true)
     }
 
-    /// Places a vertex, to which `kept` applies; returns its slot.
+    /// Places a vertex, to which `state` applies; returns its slot.
     ///
     /// # Errors
     /// Errors of a score function of the user.
-    pub(super) fn place(&mut self, vertex: V, kept: Kept) -> Result<usize> {
+    pub(super) fn place(&mut self, vertex: V, state: SyncState) -> Result<usize> {
         let slot = self.free.last().copied().unwrap_or(self.slots.len());
         self.policy.admitted(slot, &vertex)?;
         self.free.pop();
         self.index.insert(self.hasher.hash_one(vertex.id()), slot as u64);
-        self.new_vertices += u64::from(kept == Kept::New);
-        let record_bytes = match (kept, &self.records) {
-            (Kept::New, Some(_)) => record_bytes(vertex.heap_bytes() as u64),
+        self.new_vertices += u64::from(state == SyncState::New);
+        let record_bytes = match (state, &self.records) {
+            (SyncState::New, Some(_)) => record_bytes(vertex.heap_bytes() as u64),
             _ => 0,
         };
-        let entry = Some(CachedVertex { vertex, kept, record_bytes });
+        let entry = Some(CachedVertex { vertex, state, record_bytes });
         match self.slots.get_mut(slot) {
             Some(place) => *place = entry,
             None => self.slots.push(entry),

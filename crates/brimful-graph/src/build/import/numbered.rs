@@ -14,7 +14,7 @@ use crate::build::records::Pair;
 use crate::build::weights::Weights;
 use crate::edges::BATCH_EDGES;
 use crate::error::{Error, Result};
-use crate::input::kept::KeptEdges;
+use crate::input::distributed::DistributedEdges;
 use crate::input::parsed::{Replacement, damaged};
 use crate::input::scan::ScanSummary;
 use crate::order::choice::Sampled;
@@ -43,7 +43,7 @@ impl Import<'_> {
     /// by internal id from then on.
     pub(super) fn order_numbered(
         &mut self,
-        kept: &dyn KeptEdges,
+        kept: &dyn DistributedEdges,
         seen: &ScanSummary,
         sampled: Sampled,
     ) -> Result<OrderedIds> {
@@ -59,7 +59,11 @@ impl Import<'_> {
     }
 
     /// Takes in the ids of all generations.
-    fn receive_numbered(&self, kept: &dyn KeptEdges, seen: &ScanSummary) -> Result<Marked<'_>> {
+    fn receive_numbered(
+        &self,
+        kept: &dyn DistributedEdges,
+        seen: &ScanSummary,
+    ) -> Result<Marked<'_>> {
         let job = &*self.resources.job;
         let most_ids = (self.sorter_bytes(0) / 4 / ID_BYTES) as usize;
         let task = Task {
@@ -130,7 +134,7 @@ impl Import<'_> {
     /// Lets other processes replace the numbers of each generation by internal ids.
     fn replace_numbers(
         &self,
-        kept: &dyn KeptEdges,
+        kept: &dyn DistributedEdges,
         ids: &DistinctIds,
         flat: bool,
         occurrences: &Sequence<[u64; 2]>,

@@ -9,7 +9,7 @@ use brimful_store::external::FolderLock;
 use brimful_store::{Error as StoreError, Folder, Resources, manifest};
 
 use super::forecast::forecast_index;
-use super::sort::{MappedEdges, Place};
+use super::sort::{EdgeLocation, MappedEdges};
 use super::{IdMap, Import, ImportOptions, minimum_bytes};
 use crate::build::sizes::Sizes;
 use crate::error::{Error, Result};
@@ -101,7 +101,8 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         IdMap::Consecutive { first: 0, count: graph.connected() },
     );
     let (source, ends) = (&source, graph.connected());
-    let edges = MappedEdges { place: Place::Here(source), map: &map, ends, weighted, targets: &[] };
+    let edges =
+        MappedEdges { place: EdgeLocation::Here(source), map: &map, ends, weighted, targets: &[] };
     let built = import.sort_index(Index::Reverse, &edges, &mut DegreeCounter::default())?;
     let mut description = latest.description().clone();
     let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };

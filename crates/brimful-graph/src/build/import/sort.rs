@@ -14,7 +14,7 @@ use crate::build::records::{EdgeRecord, KeyLayout, RecordWork, WeightedPair};
 use crate::build::shards::{Built, IndexWriter, ShardSorter};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::Result;
-use crate::input::kept::KeptEdges;
+use crate::input::distributed::DistributedEdges;
 use crate::input::scan::each_part;
 use crate::order::classes::Tally;
 use crate::read::degree_counter::DegreeCounter;
@@ -24,16 +24,16 @@ use crate::read::shards::ShardFile;
 
 /// The place of edges.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'a> {
+pub(super) enum EdgeLocation<'a> {
     /// This process reads, maps and sorts them.
     Here(&'a dyn EdgeSource),
     /// Other processes keep and map them, and sort them. `hashed`: their weights are hashed.
-    Elsewhere { kept: &'a dyn KeptEdges, hashed: bool },
+    Elsewhere { kept: &'a dyn DistributedEdges, hashed: bool },
 }
 
 /// Edges, and the internal ids of their ends.
 pub(super) struct MappedEdges<'a> {
-    pub(super) place: Place<'a>,
+    pub(super) place: EdgeLocation<'a>,
     pub(super) map: &'a IdMap,
     /// All internal ids are below this number.
     pub(super) ends: u64,
@@ -75,8 +75,8 @@ impl Import<'_> {
         let (map, connected) = (edges.map, tally.connected());
         // Other processes do not count degrees.
         let counted = match edges.place {
-            Place::Elsewhere { .. } => 0,
-            Place::Here(_) => {
+            EdgeLocation::Elsewhere { .. } => 0,
+            EdgeLocation::Here(_) => {
                 connected.min(self.spare / 4 / degrees::bytes_per_vertex(edges.weighted))
             }
         };
@@ -168,7 +168,7 @@ impl RecordWork for IndexSorting<'_, '_, '_> {
         let (folder, geometry) = (import.folder, import.options.geometry);
         let (policy, undirected) = (import.options.policy, import.undirected);
         let built = match edges.place {
-            Place::Here(source) => {
+            EdgeLocation::Here(source) => {
                 let sorter = ShardSorter::<R>::new(
                     folder,
                     layout,
@@ -182,7 +182,7 @@ impl RecordWork for IndexSorting<'_, '_, '_> {
                 import.end_phase("sort");
                 sorter.write(folder, index.name(), policy, &import.input, degrees, resources)?
             }
-            Place::Elsewhere { kept, hashed } => {
+            EdgeLocation::Elsewhere { kept, hashed } => {
                 let job = &resources.job;
                 let bounds = PartBounds::new(layout, edges.ends, edges.targets, kept.parts()?);
                 let has_more = index == Index::In && import.has_reverse();

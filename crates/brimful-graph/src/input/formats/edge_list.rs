@@ -115,7 +115,8 @@ pub(super) fn first_line(
     if begins_with(line, comments) {
         return Ok(Step::Skip);
     }
-    let (roles, columns) = settle(line, draft.second_line.as_deref(), &draft.choice, draft.names)?;
+    let (roles, columns) =
+        choose_columns(line, draft.second_line.as_deref(), &draft.choice, draft.names)?;
     let has_header = columns.header == Some(true);
     if has_header {
         check_names(line)?;
@@ -155,7 +156,7 @@ fn body(comments: &'static [u8], roles: Roles) -> Body {
 }
 
 /// Chooses the columns of lines of words from the first two lines.
-pub(crate) fn settle(
+pub(crate) fn choose_columns(
     first: &[u8],
     second: Option<&[u8]>,
     choice: &ColumnChoice,

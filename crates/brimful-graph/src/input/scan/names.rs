@@ -82,7 +82,7 @@ impl Reader<'_> {
             scan.take_both_directions();
         }
         let (spool, names) = self.rank(interner, &scan, bytes)?;
-        let declared = self.settle(&scan, 0..names, None)?;
+        let declared = self.declare(&scan, 0..names, None)?;
         let seen = summarized(files, scan, summary, declared, Signs::default())?;
         Ok((Box::new(spool), ScanSummary { id_type: IdType::String, ..seen }))
     }
@@ -122,7 +122,7 @@ impl Reader<'_> {
         }
         interner.add_vertices(&batch, &mut buffers)?;
         let (spool, names) = self.rank(interner, &scan, bytes)?;
-        let declared = self.settle(&scan, 0..names, None)?;
+        let declared = self.declare(&scan, 0..names, None)?;
         Ok((Box::new(spool), self.summary_of_stream(stream, scan, declared)?))
     }
 

@@ -54,7 +54,7 @@ impl Reader<'_> {
                 listed.append(&batch, &mut buffer)?;
             }
         }
-        let declared = self.settle(&scan, stream.declared(), listed_in(listed))?;
+        let declared = self.declare(&scan, stream.declared(), listed_in(listed))?;
         Ok((Box::new(spool.into_source()), self.summary_of_stream(stream, scan, declared)?))
     }
 

@@ -69,9 +69,9 @@ impl Reader<'_> {
         };
         let lines = before.as_ref().map_or(0, |summary| summary.lines);
         let all_declared = before.is_some();
-        let settle = |listed: Spool, numbered| self.settle(&scan, numbered, listed_in(listed));
+        let declare = |listed: Spool, numbered| self.declare(&scan, numbered, listed_in(listed));
         let (summary, declared) = if let Some(before) = before {
-            let declared = settle(listed, 0..0)?;
+            let declared = declare(listed, 0..0)?;
             let members = Some(&scan.bitmap).filter(|bitmap| !bitmap.is_incomplete());
             // Files of edges declare no vertices.
             let none = Spool::new(self.folder, &self.resources.job)?;
@@ -82,7 +82,7 @@ impl Reader<'_> {
         } else {
             let spools = [&spool, &listed];
             let summary = self.pump_text(&edges, first, &scan, spools, &mut signs, None, 0)?;
-            let declared = settle(listed, summary.numbered())?;
+            let declared = declare(listed, summary.numbered())?;
             (summary, declared)
         };
         let seen = summarized(files, scan, summary, declared, signs)?;

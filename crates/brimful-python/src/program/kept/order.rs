@@ -24,9 +24,9 @@ const WINDOW: usize = 8192;
 /// A vertex of the graph: the order key of its id, and its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(transparent)]
-struct Place([u64; 2]);
+struct KeyAndRank([u64; 2]);
 
-impl Record for Place {
+impl Record for KeyAndRank {
     const RADIX_IS_WHOLE: bool = false;
 
     fn radix(&self) -> u64 {
@@ -52,7 +52,7 @@ impl Order {
         budget: &Arc<Budget>,
     ) -> Result<Self, Error> {
         const PURPOSE: &str = "to order the vertices of a store";
-        let least = sorter::minimum_bytes(1, size_of::<Place>());
+        let least = sorter::minimum_bytes(1, size_of::<KeyAndRank>());
         let bytes = SORT_BYTES.min(budget.free() / 2).max(least);
         let _sorting = budget.reserve(bytes, PURPOSE)?;
         let mut memory = Growth::new(budget, PURPOSE)?;
@@ -70,7 +70,7 @@ impl Order {
                 match ids.order_key(rank)? {
                     Some(key) => {
                         count += 1;
-                        writer.push(Place([key, rank]))?;
+                        writer.push(KeyAndRank([key, rank]))?;
                     }
                     None => {
                         memory.take(size_of::<(usize, u64)>() as u64)?;
@@ -83,7 +83,7 @@ impl Order {
         writer.finish()?;
         let mut of_graph = ScratchArray::paged(count, WINDOW, &folder, &resources.job)?;
         let (windows, mut end, mut ranks) = (of_graph.windows(), 0, Vec::new());
-        sorter.merge(&resources.pool, |batch: &[Place]| {
+        sorter.merge(&resources.pool, |batch: &[KeyAndRank]| {
             for part in batch.chunks(WINDOW) {
                 ranks.clear();
                 ranks.extend(part.iter().map(|place| place.0[1]));

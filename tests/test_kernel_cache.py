@@ -18,7 +18,7 @@ import pytest
 
 import brimful as bf
 from brimful.kernels import forked, frame
-from brimful.kernels.kept import Kept, KeptKernel, _texts
+from brimful.kernels.cache import CachedKernel, CacheEntry, _texts
 from brimful.kernels.machine_code import MachineCode
 from brimful.kernels.numbers import Numbers
 from compiled_programs import Distances, random_graph
@@ -230,42 +230,42 @@ def test_damaged_and_foreign_code_is_compiled_again(
     assert values() == known and len(compilations) == 3
 
 
-def test_each_byte_of_kept_code_is_checked(tmp_path: Path) -> None:
-    place = Kept(tmp_path, "key")
-    kernel = KeptKernel(Numbers("float64", "int64"), (1, 0), MachineCode(("a", "b"), b"co\nde"))
-    assert place.found() is None
-    place.keep(kernel)
-    assert place.found() == kernel
+def test_each_byte_of_cached_code_is_checked(tmp_path: Path) -> None:
+    entry = CacheEntry(tmp_path, "key")
+    kernel = CachedKernel(Numbers("float64", "int64"), (1, 0), MachineCode(("a", "b"), b"co\nde"))
+    assert entry.load() is None
+    entry.store(kernel)
+    assert entry.load() == kernel
     [file] = tmp_path.iterdir()
     whole = file.read_bytes()
     for at in range(len(whole)):
         for data in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]):
             file.write_bytes(data)
-            assert place.found() is None
+            assert entry.load() is None
 
 
 def test_code_that_cannot_be_linked_is_compiled_again(
     graph: bf.Graph, compilations: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = dict(bf.run(graph, Distances(7), compile="numba"))
-    found = Kept.found
+    found = CacheEntry.load
     unlinked: list[dict[str, Any]] = [
         {"helpers": ("no_function_of_numba",)},
         {"data": b"no object file"},
     ]
     for number, parts in enumerate(unlinked):
 
-        def changed(place: Kept, parts: dict[str, Any] = parts) -> KeptKernel | None:
-            kernel = found(place)
+        def changed(entry: CacheEntry, parts: dict[str, Any] = parts) -> CachedKernel | None:
+            kernel = found(entry)
             assert kernel is not None
             return kernel._replace(code=kernel.code._replace(**parts))
 
-        monkeypatch.setattr(Kept, "found", changed)
+        monkeypatch.setattr(CacheEntry, "load", changed)
         assert dict(bf.run(graph, Distances(7), compile="numba")) == known
         assert len(compilations) == number + 2
 
 
-def test_arrays_in_methods_are_kept_and_calls_of_python_are_not(
+def test_arrays_in_methods_are_cached_and_calls_of_python_are_not(
     graph: bf.Graph, compilations: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     class Allocates(Distances):
@@ -329,7 +329,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("brimful.kernels.kept._write", full)
+    monkeypatch.setattr("brimful.kernels.cache._write", full)
     found = bf.run(graph, Distances(7), on="shards")
     assert dict(found) == dict(bf.run(graph, Distances(7)))
-    assert "compiled code is not kept: [Errno 28] No space left on device" in caplog.text
+    assert "compiled code is not cached: [Errno 28] No space left on device" in caplog.text

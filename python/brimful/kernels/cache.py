@@ -32,7 +32,7 @@ _COMPILED: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
-class KeptKernel(NamedTuple):
+class CachedKernel(NamedTuple):
     """A compiled kernel: its types, the words of a state and of a message, and its code."""
 
     numbers: Numbers
@@ -40,14 +40,14 @@ class KeptKernel(NamedTuple):
     code: MachineCode
 
 
-class Kept:
-    """The place of a kernel on disk."""
+class CacheEntry:
+    """The file of a kernel in the cache."""
 
     def __init__(self, folder: Path, key: str) -> None:
         """Take the folder of all kernels, and the text that identifies this one."""
         self._path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.kernel"
 
-    def found(self) -> KeptKernel | None:
+    def load(self) -> CachedKernel | None:
         """Return the kernel; None if there is none, a damaged one, or that of another user."""
         try:
             with self._path.open("rb") as file:
@@ -61,10 +61,10 @@ class Kept:
         line, code = rest.split(b"\n", 1)
         numbers, words, helpers = json.loads(line)
         words = tuple(words)
-        return KeptKernel(Numbers(*numbers), words, MachineCode(tuple(helpers), code))
+        return CachedKernel(Numbers(*numbers), words, MachineCode(tuple(helpers), code))
 
-    def keep(self, kernel: KeptKernel) -> None:
-        """Keep the kernel.
+    def store(self, kernel: CachedKernel) -> None:
+        """Write the kernel.
 
         Raises:
             StoreIoError: The system refused.
@@ -74,8 +74,8 @@ class Kept:
         _write(self._path, hashlib.sha256(rest).digest() + rest)
 
 
-def kept(methods: Iterable[FunctionType], *more: object) -> Kept | None:
-    """Return the place of the kernel of some methods; None if no place can keep it.
+def cache_entry(methods: Iterable[FunctionType], *more: object) -> CacheEntry | None:
+    """Return the entry of the kernel of some methods; None if it cannot be in the cache.
 
     `more` names other compiled inputs.
     """
@@ -92,7 +92,7 @@ def kept(methods: Iterable[FunctionType], *more: object) -> Kept | None:
         return None
     if not os.access(folder, os.W_OK | os.X_OK):
         return None
-    return Kept(folder, repr((compiler, texts, more)))
+    return CacheEntry(folder, repr((compiler, texts, more)))
 
 
 def _compiler() -> list[object]:

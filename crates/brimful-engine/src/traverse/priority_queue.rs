@@ -8,7 +8,7 @@
 use crate::plan::extent::Extent;
 use crate::traverse::adjacency::Adjacency;
 
-/// The worklist is made when supersteps have visited all edges this many times, because making it
+/// The queue is made when supersteps have visited all edges this many times, because making it
 /// takes about as long.
 pub(crate) const PASSES_WORTH_UNPACKING: u64 = 12;
 /// Up to this many edge visits, which take some ten milliseconds, no other traversal pays off.
@@ -27,12 +27,12 @@ pub(crate) fn memory_bytes(extent: &Extent) -> Option<u64> {
 
 /// A priority queue of vertices, each once, ordered by state: a heap that knows the position of
 /// each vertex.
-pub(crate) struct Queue {
+pub(crate) struct PriorityQueue {
     heap: Vec<u32>,
     places: Vec<u32>,
 }
 
-impl Queue {
+impl PriorityQueue {
     /// An empty queue for `vertices` vertices.
     pub(crate) fn new(vertices: usize) -> Self {
         Self { heap: Vec::with_capacity(vertices), places: vec![NOWHERE; vertices] }

@@ -10,8 +10,10 @@ use brimful_store::huge::HugeArray;
 use crate::error::Result;
 use crate::ids::external::IdType;
 use crate::ids::names::{RunWriter, Runs};
+use crate::input::distributed::{
+    DistributedEdges, DistributedFiles, DistributedKind, FILE_POSITIONS, RankTask, check_files,
+};
 use crate::input::formats::parser::Found;
-use crate::input::kept::{FILE_POSITIONS, KeptEdges, KeptFiles, KeptKind, RankTask, check_files};
 use crate::input::parsed::{End, Names, Replacement, ScanChoices, damaged, end_of, names_of};
 use crate::input::scan::text::summarized;
 use crate::input::scan::{Declared, InputScan, Reader, ScanSummary, alone};
@@ -25,13 +27,13 @@ impl Reader<'_> {
     /// Takes in the facts about all files, and the ranks of their ids if these fit.
     pub(super) fn read_kept(
         &self,
-        files: &mut KeptFiles<'_>,
+        files: &mut DistributedFiles<'_>,
         scan: InputScan,
     ) -> Result<ScanSummary> {
-        let KeptFiles { paths, kind, edges } = files;
+        let DistributedFiles { paths, kind, edges } = files;
         let has_names = match kind {
-            KeptKind::Text(_, has_names) => *has_names,
-            KeptKind::Tables(stream) => stream.has_names(),
+            DistributedKind::Text(_, has_names) => *has_names,
+            DistributedKind::Tables(stream) => stream.has_names(),
         };
         check_files(paths.len())?;
         if has_names {
@@ -45,7 +47,7 @@ impl Reader<'_> {
         })?;
         let facts = facts.into_iter().collect::<Option<Vec<_>>>().ok_or_else(damaged)?;
         let mut seen = match kind {
-            KeptKind::Text(format, _) => {
+            DistributedKind::Text(format, _) => {
                 let files = alone(*format, paths);
                 let mut all = Found::default();
                 for facts in &facts {
@@ -61,7 +63,7 @@ impl Reader<'_> {
                 let declared = Declared::new(self.declared, numbered, None);
                 summarized(&files, scan, summary, declared, signs)?
             }
-            KeptKind::Tables(stream) => {
+            DistributedKind::Tables(stream) => {
                 for (number, (path, facts)) in paths.iter().zip(&facts).enumerate() {
                     let before = number as u64 * FILE_POSITIONS;
                     stream.absorb(path, before, FILE_POSITIONS, facts)?;
@@ -89,7 +91,7 @@ impl Reader<'_> {
     /// to `take`.
     fn add_ended(
         &self,
-        edges: &Arc<dyn KeptEdges>,
+        edges: &Arc<dyn DistributedEdges>,
         scan: &InputScan,
         mut take: impl FnMut(usize, &mut End) -> Result<()>,
     ) -> Result<()> {
@@ -107,7 +109,7 @@ impl Reader<'_> {
     /// Returns the number of names.
     fn rank_names_elsewhere(
         &self,
-        edges: &Arc<dyn KeptEdges>,
+        edges: &Arc<dyn DistributedEdges>,
         scan: &InputScan,
         undirected: bool,
     ) -> Result<u64> {
@@ -127,7 +129,7 @@ impl Reader<'_> {
     }
 
     /// The sorted names of all generations, and the length of the table of each.
-    fn receive_names(&self, edges: &Arc<dyn KeptEdges>) -> Result<(Runs, Vec<usize>)> {
+    fn receive_names(&self, edges: &Arc<dyn DistributedEdges>) -> Result<(Runs, Vec<usize>)> {
         let job = &*self.resources.job;
         let (mut writer, mut lengths) = (RunWriter::new(self.folder, job)?, Vec::new());
         let mut messages = edges.names()?;
@@ -152,7 +154,7 @@ impl Reader<'_> {
     /// The ranks of all ids, which other processes find; `None` if they do not fit.
     fn rank_elsewhere(
         &self,
-        edges: &Arc<dyn KeptEdges>,
+        edges: &Arc<dyn DistributedEdges>,
         declared: &Declared,
     ) -> Result<Option<IdRanks>> {
         let ranges = declared.ranges.each_ref().map(ranges_of);

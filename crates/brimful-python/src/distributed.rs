@@ -14,7 +14,7 @@ use std::sync::Arc;
 use brimful::graph::Result as GraphResult;
 use brimful::graph::build::mapping::map_edges as map;
 use brimful::graph::build::numbering::number_ids as number;
-use brimful::graph::input::kept::{KeptEdges, rank_range as rank};
+use brimful::graph::input::distributed::{DistributedEdges, rank_range as rank};
 use brimful::graph::input::sending::{read_stream, replace_numbers as replaced};
 use brimful::graph::message::{Message, Messages};
 use brimful::store::{Budget, DiskFolder, Job, Resources};
@@ -35,7 +35,7 @@ use crate::parsed::{
 #[derive(Debug)]
 pub(crate) struct PythonKept(pub(crate) Py<PyAny>);
 
-impl KeptEdges for PythonKept {
+impl DistributedEdges for PythonKept {
     fn next(&self, job: &Job) -> GraphResult<Option<(usize, Message)>> {
         next_message(&self.0, job)
     }
@@ -99,7 +99,7 @@ impl KeptEdges for PythonKept {
 }
 
 /// The kept edges of an object in Python.
-pub(crate) fn kept_of(object: Py<PyAny>) -> Arc<dyn KeptEdges> {
+pub(crate) fn distributed_of(object: Py<PyAny>) -> Arc<dyn DistributedEdges> {
     Arc::new(PythonKept(object))
 }
 

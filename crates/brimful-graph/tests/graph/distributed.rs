@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use brimful_graph::build::mapping::map_edges;
 use brimful_graph::build::numbering::number_ids;
-use brimful_graph::input::kept::{KeptEdges, rank_range, ranking_bytes};
+use brimful_graph::input::distributed::{DistributedEdges, rank_range, ranking_bytes};
 use brimful_graph::input::parsed::{BATCH, END, RANGES};
 use brimful_graph::input::sending::replace_numbers;
 use brimful_graph::message::{Message, Messages};
@@ -30,7 +30,7 @@ type Generation = (usize, Vec<Vec<u8>>, Vec<Vec<u8>>);
 
 /// Processes that keep edges.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct Distributed {
     state: Mutex<State>,
     pub(crate) generations: Vec<Generation>,
     /// The generations of numbered ids, and the memory of a process that numbers.
@@ -43,7 +43,7 @@ pub(crate) struct Kept {
     pub(crate) together: usize,
 }
 
-impl Kept {
+impl Distributed {
     /// Keeps messages, each with its file and its label; `has_names`: ids are strings.
     pub(crate) fn new(
         messages: Vec<(usize, usize, Vec<u8>)>,
@@ -90,7 +90,7 @@ fn boxed(message: &[u8]) -> Message {
     Box::new(message.to_vec())
 }
 
-impl KeptEdges for Kept {
+impl DistributedEdges for Distributed {
     fn next(&self, _: &Job) -> Result<Option<(usize, Message)>> {
         // The last file first.
         let end = self.state.lock().unwrap().ends.pop();

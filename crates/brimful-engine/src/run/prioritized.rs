@@ -5,14 +5,16 @@ use brimful_store::scratch::ScratchArray;
 use super::ShardRun;
 use crate::error::Result;
 use crate::result::stats::Swept;
-use crate::traverse::worklist::{BRIEF, PASSES_WORTH_UNPACKING, Queue, VERTICES_PER_CHECK};
+use crate::traverse::priority_queue::{
+    BRIEF, PASSES_WORTH_UNPACKING, PriorityQueue, VERTICES_PER_CHECK,
+};
 use crate::vertex::collect::turn;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Program, Vertex};
 use crate::vertex::turn::Partial;
 
 impl<P: Program> ShardRun<'_, P> {
-    /// True if supersteps or sweeps are likely to visit many more edges than a worklist costs: they
+    /// True if supersteps or sweeps are likely to visit many more edges than a priority queue costs: they
     /// already have, or they will if as many supersteps follow as were done and each visits as many
     /// edges as the last one.
     pub(super) fn is_long(&self, edges: u64) -> bool {
@@ -29,7 +31,7 @@ impl<P: Program> ShardRun<'_, P> {
     }
 
     /// Lets vertices signal in order until none is due; false if supersteps continue.
-    pub(super) fn worklist_superstep(&mut self, edges: u64) -> Result<bool> {
+    pub(super) fn prioritized_superstep(&mut self, edges: u64) -> Result<bool> {
         if !(self.context.plan.unpacked && self.prefers_order(edges)) {
             return Ok(false);
         }
@@ -47,7 +49,7 @@ impl<P: Program> ShardRun<'_, P> {
             unreachable!("the plan of an ordered traversal keeps states in memory")
         };
         let (signals, mut partial) = (&mut self.signals, Partial::default());
-        let mut queue = Queue::new(states.len());
+        let mut queue = PriorityQueue::new(states.len());
         for seed in seeds {
             queue.push(seed as usize, |one, other| {
                 context.program.before(signals[one as usize], signals[other as usize])

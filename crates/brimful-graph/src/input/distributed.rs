@@ -40,7 +40,7 @@ pub(crate) fn check_files(count: usize) -> Result<()> {
 }
 
 /// The processes that read files, keep their edges, rank ids, and map and sort edges.
-pub trait KeptEdges: fmt::Debug + Send + Sync {
+pub trait DistributedEdges: fmt::Debug + Send + Sync {
     /// The last message of a file that was read, and the number of the file; `None` after the last
     /// file. With generations, the same then follows for each, once its table is handed over.
     ///
@@ -107,17 +107,17 @@ pub trait KeptEdges: fmt::Debug + Send + Sync {
 }
 
 /// Files whose edges stay with the processes that read them.
-pub struct KeptFiles<'a> {
+pub struct DistributedFiles<'a> {
     /// Their names in messages to the user.
     pub paths: Vec<PathBuf>,
     /// Their kind.
-    pub kind: KeptKind<'a>,
+    pub kind: DistributedKind<'a>,
     /// Their edges.
-    pub edges: Arc<dyn KeptEdges>,
+    pub edges: Arc<dyn DistributedEdges>,
 }
 
 /// A kind of files.
-pub enum KeptKind<'a> {
+pub enum DistributedKind<'a> {
     /// Text of one format. True if ids are strings: [`crate::input::sending::has_names`] of the
     /// first file.
     Text(TextFormat, bool),

@@ -19,7 +19,7 @@ const MAX_TAIL_BYTES: u64 = 64 << 20;
 
 /// Length and checksums of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Whole {
+pub struct ChecksummedFile {
     /// Length in bytes.
     pub bytes: u64,
     /// XXH3-64 of all bytes.
@@ -30,7 +30,7 @@ pub struct Whole {
     pub tail_checksum: u64,
 }
 
-impl Whole {
+impl ChecksummedFile {
     /// Makes the file `name` durable and hashes it. Its last `tail_bytes` bytes are the tail.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Whole {
     /// Checks every byte of the file `name`.
     ///
     /// # Errors
-    /// As [`Whole::check`]; [`Error::Interrupted`].
+    /// As [`ChecksummedFile::check`]; [`Error::Interrupted`].
     pub fn verify(
         &self,
         folder: &dyn Folder,
@@ -127,7 +127,7 @@ mod tests {
             file.write_all_at(bytes, 0).unwrap();
         };
         write(&content);
-        let whole = Whole::seal(&folder, "table", 100, &Job::new(), &traffic).unwrap();
+        let whole = ChecksummedFile::seal(&folder, "table", 100, &Job::new(), &traffic).unwrap();
         assert_eq!(whole.checksum, crate::checksum(&content));
         whole.verify(&folder, "table", &Job::new(), &traffic).unwrap();
         for (at, in_tail) in [(0, false), (content.len() - 101, false), (content.len() - 1, true)] {
@@ -139,6 +139,6 @@ mod tests {
         }
         write(&content[1..]);
         assert!(whole.check(&folder, "table", &traffic).is_err());
-        assert!(Whole::seal(&folder, "table", u64::MAX, &Job::new(), &traffic).is_err());
+        assert!(ChecksummedFile::seal(&folder, "table", u64::MAX, &Job::new(), &traffic).is_err());
     }
 }
