@@ -311,7 +311,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         ..RunOptions::default()
     };
     let sorter =
-        options.in_scratch(graph, |folder| Sorter::<Part>::new(folder, sorting, workers, job))?;
+        options.in_scratch(graph, &|folder| Sorter::<Part>::new(folder, sorting, workers, job))?;
     let (edges, index_seconds) =
         project(request, &settings, graph, &options, &run_resources, &sorter)?;
     pass.end("project");

@@ -16,7 +16,7 @@ pub(crate) fn sorted<'r, R: Record>(
 ) -> Result<Sorter<'r, R>> {
     let (workers, job) = (resources.workers(), &resources.job);
     let sorter = RunOptions::default()
-        .in_scratch(graph, |folder| Sorter::new(folder, bytes, workers, job))?;
+        .in_scratch(graph, &|folder| Sorter::new(folder, bytes, workers, job))?;
     let mut writer = sorter.writer();
     push(&mut writer)?;
     writer.finish()?;

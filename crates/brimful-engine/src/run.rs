@@ -143,7 +143,7 @@ impl<'a, P: Program> ShardRun<'a, P> {
         let vertices = graph.connected() as usize;
         let spilled_sums =
             match plan.source_window {
-                Some(_) => Some(options.in_scratch(graph, |folder| {
+                Some(_) => Some(options.in_scratch(graph, &|folder| {
                     SpilledSums::new(schedule, folder, &resources.job)
                 })?),
                 None => None,

@@ -1,5 +1,6 @@
 //! Errors of runs on stores of vertices.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use brimful_store::ErrorKind;
@@ -14,11 +15,15 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Calls a user's program; a panic becomes a failure. The caller must end the run, because the
 /// panic may have left partial changes.
 pub(crate) fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        format!("it panicked: {}", text.unwrap_or_else(|| "no message".into())).into()
-    })
+    catch_unwind(AssertUnwindSafe(call)).map_err(of_panic)
+}
+
+/// The failure of a program that panicked.
+#[cold]
+fn of_panic(panic: Box<dyn Any + Send>) -> Failure {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("it panicked: {}", text.unwrap_or_else(|| "no message".into())).into()
 }
 
 /// Errors of a run on stores of vertices.

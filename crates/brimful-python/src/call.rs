@@ -134,17 +134,31 @@ fn supervised<T: Send, E: Into<PyErr> + Send>(
     on_stop: impl FnOnce(),
     work: impl FnOnce() -> Result<T, E> + Send,
 ) -> PyResult<T> {
+    let (mut on_stop, mut work, mut result) = (Some(on_stop), Some(work), None);
+    let stop = &mut || on_stop.take().into_iter().for_each(|on_stop| on_stop());
+    supervise(py, progress, job, stop, &mut || result = work.take().map(|work| work()))?;
+    result.map_or_else(|| Err(panicked()), |result| result.map_err(Into::into))
+}
+
+/// The part of `supervised` without type parameters, compiled once: calls `work` once, and `stop`
+/// once if the work is cancelled.
+fn supervise(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    job: &Arc<Job>,
+    stop: &mut dyn FnMut(),
+    work: &mut (dyn FnMut() + Send),
+) -> PyResult<()> {
     let (done_sender, done) = sync_channel(1);
     let done = Mutex::new(done);
     let wait = || done.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(TICK);
     std::thread::scope(|scope| {
         let worker = scope.spawn(move || {
-            let result = work();
+            work();
             // The receiver lives until this thread is joined.
             let _ = done_sender.send(());
-            result
         });
-        let (mut stopped, mut on_stop) = (None, Some(on_stop));
+        let mut stopped = None;
         // A worker that panicked has dropped its sender, which ends the wait too.
         while py.detach(wait) == Err(RecvTimeoutError::Timeout) {
             if stopped.is_some() {
@@ -154,21 +168,21 @@ fn supervised<T: Send, E: Into<PyErr> + Send>(
                 py.check_signals().and_then(|()| tell(py, job)).and_then(|()| show(progress, job));
             if let Err(error) = seen {
                 job.cancel();
-                if let Some(on_stop) = on_stop.take() {
-                    on_stop();
-                }
+                stop();
                 stopped = Some(error);
             }
         }
         let result = py.detach(|| worker.join());
         match (stopped.or_else(|| tell(py, job).err()), result) {
             (Some(error), _) => Err(error),
-            (None, Ok(result)) => result.map_err(Into::into),
-            (None, Err(_)) => {
-                Err(PyRuntimeError::new_err("internal error in brimful; please report it"))
-            }
+            (None, result) => result.map_err(|_| panicked()),
         }
     })
+}
+
+/// The error of work that panicked.
+fn panicked() -> PyErr {
+    PyRuntimeError::new_err("internal error in brimful; please report it")
 }
 
 /// [`with_job`] for work that needs memory and threads.

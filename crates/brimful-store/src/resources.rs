@@ -46,20 +46,7 @@ impl Resources {
 
     /// Calls `work(worker)` on every compute thread, and returns all results.
     pub fn broadcast<R: Send>(&self, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
-        let results: Vec<Mutex<Option<R>>> =
-            (0..self.workers()).map(|_| Mutex::new(None)).collect();
-        self.on_all(&|worker| {
-            let result = work(worker);
-            *results[worker].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        });
-        let result =
-            |slot: Mutex<Option<R>>| slot.into_inner().unwrap_or_else(PoisonError::into_inner);
-        results.into_iter().filter_map(result).collect()
-    }
-
-    /// The part of `broadcast` without type parameters, compiled once.
-    fn on_all(&self, work: &(dyn Fn(usize) + Sync)) {
-        self.pool.broadcast(|context| work(context.index()));
+        broadcast(&self.pool, work)
     }
 
     /// Calls `work(index, buffers)` for each index below `count`, on all threads, each with its own
@@ -70,28 +57,61 @@ impl Resources {
         count: usize,
         work: impl Fn(usize, &mut Buffers) -> Result<R, E> + Sync,
     ) -> Result<Vec<R>, E> {
-        let next = AtomicUsize::new(0);
-        let parts = self.broadcast(|_| -> Result<Vec<(usize, R)>, E> {
-            let (mut buffers, mut done) = (Buffers::default(), Vec::new());
+        let (next, results, failure) = (AtomicUsize::new(0), Results::new(count), Mutex::new(None));
+        on_all(&self.pool, &|_| {
+            let mut buffers = Buffers::default();
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 if index >= count {
-                    return Ok(done);
+                    return;
                 }
-                let result =
-                    self.job.check().map_err(E::from).and_then(|()| work(index, &mut buffers));
-                done.push((index, result.inspect_err(|_| next.store(count, Ordering::Relaxed))?));
+                match self.job.check().map_err(E::from).and_then(|()| work(index, &mut buffers)) {
+                    Ok(result) => results.put(index, result),
+                    Err(error) => {
+                        next.store(count, Ordering::Relaxed);
+                        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    }
+                }
             }
         });
-        let mut all: Vec<Option<R>> = Vec::new();
-        all.resize_with(count, || None);
-        for part in parts {
-            for (index, result) in part? {
-                all[index] = Some(result);
-            }
+        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(results.into_vec()),
         }
-        // Without an error no result is missing.
-        Ok(all.into_iter().flatten().collect())
+    }
+}
+
+/// Calls `work(worker)` on every thread of `pool`, and returns all results.
+pub(crate) fn broadcast<R: Send>(pool: &ThreadPool, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let results = Results::new(pool.current_num_threads());
+    on_all(pool, &|worker| results.put(worker, work(worker)));
+    results.into_vec()
+}
+
+/// The part of `broadcast` without type parameters, compiled once.
+fn on_all(pool: &ThreadPool, work: &(dyn Fn(usize) + Sync)) {
+    pool.broadcast(|context| work(context.index()));
+}
+
+/// Results by index, which threads fill in. Compiled once for a type of results; most calls of
+/// `broadcast` and `share` have the same.
+struct Results<R>(Mutex<Vec<Option<R>>>);
+
+impl<R> Results<R> {
+    fn new(count: usize) -> Self {
+        let mut results = Vec::new();
+        results.resize_with(count, || None);
+        Self(Mutex::new(results))
+    }
+
+    fn put(&self, index: usize, result: R) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(result);
+    }
+
+    /// The results; all are there if no thread failed or panicked.
+    fn into_vec(self) -> Vec<R> {
+        let results = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.into_iter().flatten().collect()
     }
 }
 

@@ -4,7 +4,7 @@
 //! speed, an array in memory and one on disk behave alike.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytemuck::Pod;
 
@@ -209,7 +209,7 @@ enum WindowsKind<'a, T> {
     Paged(&'a StoreFile),
 }
 
-impl<T: Pod + Send> Windows<'_, T> {
+impl<'a, T: Pod + Send> Windows<'a, T> {
     fn range(&self, index: usize) -> Range<usize> {
         window_range(self.len, self.window, index)
     }
@@ -279,23 +279,63 @@ impl<T: Pod + Send> Windows<'_, T> {
         read: bool,
         f: impl FnOnce(&mut [T]) -> R,
     ) -> Result<R> {
+        let mut loan = self.lend(&part, buffer, read)?;
+        let result = f(loan.records());
+        self.take_back(loan, &part)?;
+        Ok(result)
+    }
+
+    // The parts of `with` without the caller's closure, compiled once for a type of records.
+
+    fn lend<'w>(
+        &'w self,
+        part: &Range<usize>,
+        buffer: &'w mut Vec<T>,
+        read: bool,
+    ) -> Result<Loan<'w, 'a, T>> {
         match &self.kind {
             WindowsKind::Resident(windows) => {
                 let index = part.start / self.window;
                 let start = part.start - index * self.window;
-                let mut window = windows[index].lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(f(&mut window[start..start + part.len()]))
+                let window = windows[index].lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(Loan::Resident(window, start..start + part.len()))
             }
             WindowsKind::Paged(file) => {
-                let offset = (part.start * size_of::<T>()) as u64;
                 buffer.resize(part.len(), T::zeroed());
                 if read {
-                    file.read_exact_at(bytemuck::cast_slice_mut(buffer), offset)?;
+                    file.read_exact_at(bytemuck::cast_slice_mut(buffer), Self::offset(part))?;
                 }
-                let result = f(buffer);
-                file.write_all_at(bytemuck::cast_slice(buffer), offset)?;
-                Ok(result)
+                Ok(Loan::Paged(file, buffer))
             }
+        }
+    }
+
+    fn take_back(&self, loan: Loan<'_, 'a, T>, part: &Range<usize>) -> Result<()> {
+        match loan {
+            Loan::Resident(..) => Ok(()),
+            Loan::Paged(file, records) => {
+                file.write_all_at(bytemuck::cast_slice(records), Self::offset(part))
+            }
+        }
+    }
+
+    /// The position of `part` in the file of an array on disk.
+    fn offset(part: &Range<usize>) -> u64 {
+        (part.start * size_of::<T>()) as u64
+    }
+}
+
+/// Records of a window while a caller changes them.
+enum Loan<'w, 'a, T> {
+    Resident(MutexGuard<'w, &'a mut [T]>, Range<usize>),
+    Paged(&'w StoreFile, &'w mut Vec<T>),
+}
+
+impl<T> Loan<'_, '_, T> {
+    fn records(&mut self) -> &mut [T] {
+        match self {
+            Self::Resident(window, range) => &mut window[range.clone()],
+            Self::Paged(_, records) => records,
         }
     }
 }

@@ -222,7 +222,7 @@ impl<'r> Run<'r> {
         ranks: &ScratchArray<u32>,
     ) -> Result<Sorter<'r, u64>> {
         let (shards, resources, job) = (self.graph.forward(), self.resources, &self.resources.job);
-        let sorter = RunOptions::default().in_scratch(self.graph, |folder| {
+        let sorter = RunOptions::default().in_scratch(self.graph, &|folder| {
             Sorter::new(folder, self.memory.sorting(), resources.workers(), job)
         })?;
         let window = 1 << shards.interval_bits();

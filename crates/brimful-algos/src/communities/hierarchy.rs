@@ -112,7 +112,7 @@ fn run<L: Label>(
     let lists = Lists::of(graph, settings.weighted, &budget)?;
     let sorting = edge_rows::min_bytes(workers) - RowWriter::MINIMUM_BYTES;
     let sorter = RunOptions::default()
-        .in_scratch(graph, |folder| Sorter::<EdgeRow>::new(folder, sorting, workers, job))?;
+        .in_scratch(graph, &|folder| Sorter::<EdgeRow>::new(folder, sorting, workers, job))?;
     let mut writer = sorter.writer();
     let (order, mut levels) = (Order::of(graph), 0);
     let (last, edges) = communities(

@@ -82,7 +82,7 @@ impl RunOptions {
     pub fn in_scratch<T>(
         &self,
         graph: &Graph,
-        make: impl Fn(&dyn Folder) -> brimful_store::Result<T>,
+        make: &dyn Fn(&dyn Folder) -> brimful_store::Result<T>,
     ) -> Result<T> {
         if let Some(folder) = &self.scratch_folder {
             return Ok(make(&DiskFolder::new(folder))?);
@@ -126,7 +126,7 @@ impl RunOptions {
         if resident {
             return Ok(ScratchArray::resident(len, window));
         }
-        self.in_scratch(graph, |folder| ScratchArray::paged(len, window, folder, &resources.job))
+        self.in_scratch(graph, &|folder| ScratchArray::paged(len, window, folder, &resources.job))
     }
 
     /// Refuses weights if `graph` has none.
@@ -219,23 +219,28 @@ impl RunOptions {
                 "only an asynchronous idempotent program without an aggregate can be ordered"
             );
         }
+        self.check_mode(P::MODE, P::ASYNCHRONOUS)
+    }
+
+    /// The part of `check` without type parameters, compiled once.
+    fn check_mode(&self, mode: Mode, asynchronous: bool) -> Result<()> {
         let thresholds = [self.signal_threshold, self.collect_threshold];
         if thresholds.iter().flatten().any(|threshold| threshold.is_nan()) {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
-        if self.asynchronous && (!P::ASYNCHRONOUS || P::MODE == Mode::Delta) {
+        if self.asynchronous && (!asynchronous || mode == Mode::Delta) {
             let problem = "this program needs synchronous supersteps; use --mode sync";
             return Err(Error::Usage(problem.into()));
         }
         if self.share.is_some() {
             self.check_divided()?;
         }
-        if P::MODE == Mode::Full && thresholds.iter().any(Option::is_some) {
+        if mode == Mode::Full && thresholds.iter().any(Option::is_some) {
             let problem = "this program signals everything in every superstep, so a threshold does \
                            not apply; leave it out";
             return Err(Error::Usage(problem.into()));
         }
-        if P::MODE == Mode::Delta && self.collect_threshold.is_some() {
+        if mode == Mode::Delta && self.collect_threshold.is_some() {
             let problem = "this program signals increments, which must all be collected, so a \
                            collect threshold does not apply; leave it out";
             return Err(Error::Usage(problem.into()));

@@ -120,7 +120,7 @@ impl<'r> RowWriter<'r> {
             Some(file) => file,
             None => {
                 self.words = 0;
-                RunOptions::default().in_scratch(self.graph, |folder| {
+                RunOptions::default().in_scratch(self.graph, &|folder| {
                     ScratchArray::paged(MAX_WORDS, PART, folder, self.job)
                 })?
             }

@@ -49,13 +49,22 @@ pub(super) struct CheckpointState {
 /// The options of a run of `program` that its states depend on, besides the graph and the user's
 /// parameters.
 pub fn identity<P: Program>(program: &P, options: &RunOptions) -> [(&'static str, String); 5] {
-    let thresholds = [options.signal_threshold, options.collect_threshold];
     let sizes = (program.state_len() * size_of::<P::State>(), size_of::<SignalOf<P>>());
+    identity_of(std::any::type_name::<P>(), sizes, options)
+}
+
+/// The part of [`identity`] without type parameters, compiled once.
+fn identity_of(
+    program: &str,
+    sizes: (usize, usize),
+    options: &RunOptions,
+) -> [(&'static str, String); 5] {
+    let thresholds = [options.signal_threshold, options.collect_threshold];
     [
         ("mode", if options.asynchronous { "async" } else { "sync" }.into()),
         ("weighted", options.weighted.to_string()),
         ("thresholds", format!("{thresholds:?}")),
-        ("program", std::any::type_name::<P>().into()),
+        ("program", program.into()),
         ("bytes of a state and a signal", format!("{} and {}", sizes.0, sizes.1)),
     ]
 }

@@ -18,6 +18,7 @@ use crate::in_order::InOrder;
 use crate::job::Job;
 use crate::memory::release_free_memory;
 use crate::radix::{self, Record};
+use crate::resources::broadcast;
 
 impl<R: Record> Sorter<'_, R> {
     /// Passes all records to `consume`, ascending, in batches. Sorts on the threads of `pool`;
@@ -127,7 +128,7 @@ impl<R: Record> Sorter<'_, R> {
             max_repeats: piece_len,
         });
         let (first, last) = (InOrder::new(first), InOrder::new(last));
-        let results = pool.broadcast(|_| {
+        let results = broadcast(pool, |_| {
             let _wake = (first.wake_on_panic(), last.wake_on_panic());
             let (mut records, mut buffer) = (Vec::new(), Vec::new());
             while let Some((index, plan)) = self.next_plan(&plans, runs, pool.current_num_threads())

@@ -114,7 +114,7 @@ impl Spill {
         }
         let file = || {
             let file = options
-                .in_scratch(graph, |folder| StoreFile::scratch(folder, resources.job.traffic()))?;
+                .in_scratch(graph, &|folder| StoreFile::scratch(folder, resources.job.traffic()))?;
             Ok::<_, Error>(file.counted_as(Content::Lists))
         };
         let spill = Self { pairs: file()?, weights: weighted.then(file).transpose()?, parts };
