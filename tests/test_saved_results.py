@@ -68,6 +68,7 @@ def test_a_dict_of_a_saved_result_reads_its_values_once(
     "ids",
     [
         ["1", "10", "2"],
+        ["1", "2"],
         ["007", "8"],
         ["+1", "2"],
         [*(str(n) for n in range(100_000)), "x"],
@@ -79,6 +80,22 @@ def test_strings_that_look_like_numbers_stay_strings(tmp_path: Path, ids: list[s
     with bf.Graph.from_arrow(pa.table({"source": ordered, "target": ordered}), ids="string") as g:
         bf.degrees(g).write(tmp_path / "r.csv")
     assert list(bf.SavedResult(tmp_path / "r.csv")) == ordered
+
+
+def test_digits_in_quotes_are_texts(tmp_path: Path) -> None:
+    """Results of a graph whose string ids are digits did not fit their graph."""
+    edges = pa.table({"source": ["1", "2"], "target": ["2", "1"]})
+    with bf.Graph.from_arrow(edges, ids="string") as graph:
+        bf.connected_components(graph).write(tmp_path / "r.csv")
+        assert (tmp_path / "r.csv").read_text() == 'vertex,component\n"1","1"\n"2","1"\n'
+        saved = bf.SavedResult(tmp_path / "r.csv")
+        assert dict(saved) == {"1": "1", "2": "1"}
+        with graph.contract(saved) as small:
+            assert list(small) == ["1"]
+    (tmp_path / "plain.csv").write_bytes(b"vertex,component\r\n1,1\r\n2,1")
+    assert dict(bf.SavedResult(tmp_path / "plain.csv")) == {1: 1, 2: 1}
+    (tmp_path / "one.csv").write_bytes(b'vertex,component\n"1",1')
+    assert dict(bf.SavedResult(tmp_path / "one.csv")) == {"1": 1}
 
 
 def test_line_ends_within_ids_are_no_ends_of_records(

@@ -21,8 +21,9 @@ class SavedResult(PerVertex[Any]):
     """A result in a file, as `Result.write` and `brimful run -o` make it, or in a folder of files.
 
     A mapping from vertices to values like `Result`; rows are read from the file in batches. A CSV
-    file is read once for the types of its columns. Further columns, such as those of `join`, are in
-    `to_arrow`, `to_pandas` and `to_polars`. `stats` has only `output`, the path.
+    file is read once for the types of its columns; a column of numbers has texts if its first value
+    is in quotes. Further columns, such as those of `join`, are in `to_arrow`, `to_pandas` and
+    `to_polars`. `stats` has only `output`, the path.
 
     >>> import brimful as bf, os, pyarrow as pa, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "degrees.parquet")

@@ -30,13 +30,16 @@ class CsvFile:
 
         self._path, self._delimiter = path, delimiter
         self._grammar = _Grammar(delimiter.encode())
-        header = self._read_header()
+        header, rows = self._read_header()
         self._start, self._lines = len(header), header.count(b"\n")
         if not header.strip():
             raise InputError(f"{path}:1: expected the names of the columns, found an empty line")
         self._names = self._parsed(header, None, {}).schema.names
         self._types = dict.fromkeys(self._names, pa.string()) | types
         self.schema = pa.schema([(name, self._types[name]) for name in self._names])
+        fields = zip(self._names, self._grammar.fields(rows), strict=False)
+        #: Columns whose first value is in quotes.
+        self.quoted = {name for name, field in fields if field.startswith(b'"')}
 
     def largest_bytes(self, columns: Sequence[str]) -> int:
         """Return 0: a block is small."""
@@ -67,8 +70,8 @@ class CsvFile:
                     else [pa.RecordBatch.from_struct_array(pa.nulls(table.num_rows, pa.struct([])))]
                 )
 
-    def _read_header(self) -> bytes:
-        """Return the first record, whose names may have line ends within quotes.
+    def _read_header(self) -> tuple[bytes, bytes]:
+        """Return the first record, whose names may have line ends within quotes, and text after it.
 
         Raises:
             InputError: It is longer than a block, or a field in quotes is broken.
@@ -76,12 +79,12 @@ class CsvFile:
         with open(self._path, "rb") as raw:
             text = raw.read(_BLOCK_BYTES)
         if header := self._grammar.first_record(text):
-            return header
+            return header, text[len(header) :]
         is_whole = len(text) < _BLOCK_BYTES
         self._grammar.end_of_records(self._path, text, 0, is_last=is_whole)
         if not is_whole:
             raise self._too_long(0)
-        return text
+        return text, b""
 
     def _too_long(self, lines: int) -> InputError:
         return InputError(
@@ -137,6 +140,7 @@ class _Grammar:
 
     def __init__(self, delimiter: bytes) -> None:
         """Compile the patterns."""
+        self._delimiter = delimiter
         plain = b"[^%b\r\n]" % re.escape(delimiter)
         field = rb'(?>"(?:[^"]++|"")*+"|(?!")%b++|)' % plain
         before = b"(?:%b%b)*+" % (field, re.escape(delimiter))
@@ -151,6 +155,14 @@ class _Grammar:
         """Return the first record with its line end; nothing if it is not whole."""
         match = self._record.match(text)
         return match[0] if match else b""
+
+    def fields(self, text: bytes) -> Iterator[bytes]:
+        """Yield the fields of the first record, with their quotes."""
+        start, end = 0, -1
+        while end < start <= len(text):
+            end = _matched(self._field, text, start)
+            yield text[start:end]
+            start = end + text.startswith(self._delimiter, end)
 
     def end_of_records(self, path: str, text: bytes, lines: int, *, is_last: bool = False) -> int:
         """Return the end of the last whole record in a text after some lines; 0: there is none.

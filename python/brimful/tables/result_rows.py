@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +92,8 @@ def open_table(path: str) -> ResultTable:
     files = _files(path)
     kind = result_format(files[0])
     if kind == "csv":
-        types = _csv_types(ResultTable(path, files, lambda file: CsvFile(file, {})))
+        quoted = set[str]().union(*(CsvFile(file, {}).quoted for file in files))
+        types = _csv_types(ResultTable(path, files, lambda file: CsvFile(file, {})), quoted)
         table = ResultTable(path, files, lambda file: CsvFile(file, types))
     else:
         table = ResultTable(path, files, ArrowResult if kind == "arrow" else ParquetRows)
@@ -275,19 +276,22 @@ def _files(path: str) -> list[str]:
     return [os.path.join(path, name) for name in names]
 
 
-def _csv_types(table: ResultTable) -> dict[str, Any]:
+def _csv_types(table: ResultTable, quoted: Container[str]) -> dict[str, Any]:
     """Return the narrowest type of each column of texts that has all of its values.
 
-    Digits after a leading zero are a text: the label 007 is not the label 7. Vertices are integers
-    if all have the canonical form of integers; in a result with a value for each vertex they are
-    texts all the same if they ascend as texts, and not as numbers.
+    Columns in `quoted` are texts. Digits after a leading zero are a text: the label 007 is not the
+    label 7. Vertices are integers if all have the canonical form of integers; in a result with a
+    value for each vertex they are texts all the same if they ascend as texts, and not as numbers.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     numbers = [pa.int64(), pa.uint64(), pa.float64()]
     ascend = table.schema.names[0] == "vertex"
-    kinds = {name: numbers[: 2 if name in _IDS else 3] for name in table.schema.names}
+    kinds = {
+        name: [] if name in quoted else numbers[: 2 if name in _IDS else 3]
+        for name in table.schema.names
+    }
     last: dict[Any, Any] = {}
     #: Types in which the vertices do not ascend.
     unordered = set()

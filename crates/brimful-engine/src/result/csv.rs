@@ -1,13 +1,14 @@
 //! Columns as CSV: a header, and a line for each row.
 //!
 //! Floats are written so that reading them gives the same bits; a missing value is an empty field.
-//! The numbers of a list are separated by spaces.
+//! The numbers of a list are separated by spaces. An id that is a string of digits is in quotes, by
+//! which a reader tells it from a number.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use brimful_graph::Graph;
-use brimful_graph::input::text::push_csv;
+use brimful_graph::input::text::{is_integer, push_csv, push_quoted};
 use brimful_graph::read::name_cursor::{Labels, NameCursor};
 use brimful_store::Job;
 use brimful_store::external::OutputFile;
@@ -139,7 +140,11 @@ impl IdTexts {
                 numbers.get(at).map_or(Ok(()), |number| write!(text, "{number}"))
             }
             Self::Names(labels) => {
-                push_csv(labels.get(at), text);
+                let label = labels.get(at);
+                match is_integer(label.as_bytes()) {
+                    true => push_quoted(label, text),
+                    false => push_csv(label, text),
+                }
                 Ok(())
             }
         }

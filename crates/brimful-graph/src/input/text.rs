@@ -291,10 +291,14 @@ pub fn is_integer(word: &[u8]) -> bool {
 
 /// Appends a field of a CSV file; quotes it if necessary (RFC 4180) or if it is empty.
 pub fn push_csv(field: &str, out: &mut String) {
-    if !field.is_empty() && !field.contains([',', '"', '\n', '\r']) {
-        out.push_str(field);
-        return;
+    match field.is_empty() || field.contains([',', '"', '\n', '\r']) {
+        true => push_quoted(field, out),
+        false => out.push_str(field),
     }
+}
+
+/// Appends a field of a CSV file in quotes.
+pub fn push_quoted(field: &str, out: &mut String) {
     out.push('"');
     for (at, part) in field.split('"').enumerate() {
         out.push_str(if at > 0 { "\"\"" } else { "" });
