@@ -35,6 +35,8 @@ _KINDS = (5, 7, 8)
 #: Codecs that Arrow names differently.
 _CODECS = {"LZ4": "lz4_raw"}
 _LENGTH = struct.Struct("<I")
+#: Exceptions that a damaged footer raises.
+_DAMAGE = (IndexError, KeyError, TypeError, AttributeError, UnicodeDecodeError, NoThriftError)
 #: Pages that are read in full; of each further column chunk, only the first pages are read.
 _MOST_PAGES = 1 << 17
 #: Dictionaries up to this size hold no long strings.
@@ -78,9 +80,8 @@ def footer_chunks(raw: Any) -> list[FooterChunk] | None:
     if length is None or length > _FOOTER_BYTES:
         return None
     try:
-        footer = ThriftReader(raw.read(length)).struct()
-        return [_chunk(column[3]) for group in footer[4] for column in group[1]]
-    except (IndexError, KeyError, TypeError, AttributeError, UnicodeDecodeError, NoThriftError):
+        return [_chunk(column[3]) for column in _columns(ThriftReader(raw.read(length)))]
+    except _DAMAGE:
         return None
 
 
@@ -123,16 +124,21 @@ def known_group_needs(path: str, names: Sequence[str] | None) -> GroupNeeds | No
         reader, largest = ThriftReader(raw.read(length)), dict[str, int]()
     chosen = None if names is None else set(names)
     try:
-        for column in reader.items(4, 1):
+        for column in _columns(reader):
             name, size = column[3][3][0].decode(), _size(column[3][6])
             path_in_schema = b".".join(column[3][3]).decode()
             if reader.at > _READ_BYTES and path_in_schema in largest:
                 break
             is_chosen = chosen is None or name in chosen
             largest[path_in_schema] = max(largest.get(path_in_schema, 0), size * is_chosen)
-    except (IndexError, KeyError, TypeError, AttributeError, UnicodeDecodeError, NoThriftError):
+    except _DAMAGE:
         return None
     return GroupNeeds(length, sum(map(bool, largest.values())), sum(largest.values()))
+
+
+def _columns(footer: ThriftReader) -> Iterator[Any]:
+    """Yield the `ColumnChunk` of each column of each row group."""
+    return footer.items(4, 1)
 
 
 def _chunk(fields: dict[int, Any]) -> FooterChunk:
