@@ -13,6 +13,7 @@ from pathlib import Path
 import igraph
 import networkx as nx
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -253,6 +254,13 @@ def test_closeness_and_harmonic(case: Case) -> None:
         found, sums = values(bf.closeness(graph, register_bits=10)), values(bf.harmonic(graph))
     assert found == pytest.approx(near, rel=0.15)
     assert sums == pytest.approx(inverse, rel=0.8)
+
+
+def test_large_counters_of_a_small_graph_take_little_memory() -> None:
+    """Each thread had buffers for 65,536 vertices, of 1 KiB each."""
+    with bf.Graph.from_arrow(pa.table({"source": [0, 1], "target": [1, 2]})) as graph:
+        found = bf.harmonic(graph, register_bits=10, threads=16, budget="80M")
+        assert dict(found) == pytest.approx({0: 0, 1: 1, 2: 1.5}, rel=0.1)
 
 
 @pytest.mark.parametrize("bits", with_nightly([6], [8, 10]))

@@ -380,6 +380,7 @@ mod tests {
 
     /// The needs of a program with words of eight bytes.
     const NEEDS: Needs = Needs {
+        large_sums: false,
         state: 8,
         signal: 8,
         sum: 8,

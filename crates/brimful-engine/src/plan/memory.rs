@@ -85,7 +85,7 @@ impl Minimum {
         let (vertices, window) = (extent.vertices, extent.vertices.min(extent.interval()));
         let window_bytes = needs.windows(window).iter().sum::<u64>();
         let with_sums = |count: u64| {
-            workers * (count * extent.interval() * needs.sum + window_bytes)
+            workers * (count * buffer_bytes(needs, extent) + window_bytes)
                 + reading_bytes(extent, workers)
         };
         let tables = tables(needs, extent);
@@ -339,7 +339,7 @@ impl Plan {
         let in_flight =
             workers * (self.reads as u64 + units_in_memory(extent)) * extent.largest_unit();
         let in_flight = in_flight.min(read - pinned);
-        let edge_buffers = sums * extent.interval() * needs.sum + external + extent.unpacked();
+        let edge_buffers = sums * buffer_bytes(needs, extent) + external + extent.unpacked();
         let worker_bytes = paged + if read > 0 { edge_buffers } else { 0 };
         let dense = in_flight + workers * extent.unpacked() + sum_bytes(needs, extent, workers);
         let sparse_bytes = |limits| sparse::likely_bytes(needs, extent, limits, workers, dense);
@@ -365,7 +365,7 @@ impl Plan {
 
     /// Bytes of sums that a superstep over all edges spills between source windows.
     pub fn spilled_bytes(&self, needs: &Needs, extent: &Extent) -> u64 {
-        if self.source_window.is_some() { extent.turns * extent.interval() * needs.sum } else { 0 }
+        if self.source_window.is_some() { extent.turns * buffer_bytes(needs, extent) } else { 0 }
     }
 
     /// Source windows of a superstep.
@@ -396,9 +396,14 @@ fn dense_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
     reading + sum_bytes(needs, extent, workers)
 }
 
+/// Bytes of a buffer of sums.
+fn buffer_bytes(needs: &Needs, extent: &Extent) -> u64 {
+    needs.sum_targets(extent.vertices, extent.interval()) * needs.sum
+}
+
 /// Bytes of the sums of all workers in dense supersteps.
 fn sum_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
-    workers * SUMS_PER_WORKER * extent.interval() * needs.sum
+    workers * SUMS_PER_WORKER * buffer_bytes(needs, extent)
 }
 
 /// True if all packed edges are in memory on any budget.

@@ -11,6 +11,9 @@ use crate::vertex::gather::Gather;
 use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf};
 use crate::vertex::turn::Partial;
 
+/// The largest sum in bytes of which a buffer always holds as many as an interval has targets.
+const MAX_SMALL_SUM: u64 = 256;
+
 /// Bytes and properties of a program over signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
@@ -20,6 +23,9 @@ pub struct Needs {
     pub signal: u64,
     /// Bytes of a sum.
     pub sum: u64,
+    /// True if buffers of sums hold no more targets than the graph has. Each target is then checked,
+    /// which costs little beside a large sum.
+    pub large_sums: bool,
     /// Bytes of a target and its sum.
     pub target_sum: u64,
     /// Bytes of the partial result of an interval, including its lock.
@@ -51,6 +57,7 @@ impl Needs {
             state: (program.state_len() * size_of::<P::State>()) as u64,
             signal: size_of::<SignalOf<P>>() as u64,
             sum: size_of::<SumOf<P>>() as u64,
+            large_sums: !P::BATCHED && size_of::<SumOf<P>>() as u64 > MAX_SMALL_SUM,
             target_sum: size_of::<(u32, SumOf<P>)>() as u64,
             partial: size_of::<Mutex<Partial<P::Aggregate>>>() as u64,
             degrees: program.needs_degrees(),
@@ -80,6 +87,11 @@ impl Needs {
     pub fn first_indexes<P: Program>(program: &P, vertices: u64) -> usize {
         let start = Globals { vertices, superstep: 0, round: 0, aggregate: P::Aggregate::NOTHING };
         program.indexes().iter().filter(|index| program.walks(**index, &start)).count()
+    }
+
+    /// Number of targets in a buffer of sums, of a graph of `vertices` in intervals of `interval`.
+    pub(crate) fn sum_targets(&self, vertices: u64, interval: u64) -> u64 {
+        if self.large_sums { vertices.min(interval) } else { interval }
     }
 
     /// Bytes of all states, of the next signals, and of degrees.

@@ -66,8 +66,9 @@ impl<'a, P: Program> RunContext<'a, P> {
         resources: &'a Resources,
         shards: Vec<Arc<ShardFile>>,
     ) -> Result<Self> {
-        let constants = Constants::new(Needs::of(program), graph, options, resources, shards)?;
-        let interval_bits = graph.description().interval_bits;
+        let needs = Needs::of(program);
+        let constants = Constants::new(needs, graph, options, resources, shards)?;
+        let interval = 1 << graph.description().interval_bits;
         let Constants { plan, memory, files, schedule, owned, division, read_pool } = constants;
         Ok(Self {
             program,
@@ -83,7 +84,7 @@ impl<'a, P: Program> RunContext<'a, P> {
             read_pool,
             degrees: Degrees::Unused,
             thresholds: Thresholds::new(options.signal_threshold, options.collect_threshold),
-            free: FreeSums::new(interval_bits),
+            free: FreeSums::new(needs.sum_targets(graph.connected(), interval) as usize),
         })
     }
 

@@ -14,21 +14,22 @@ use crate::traverse::schedule::Schedule;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Program, SumOf};
 
-/// Unused buffers of sums, each for the 2^`interval_bits` targets of an interval.
+/// Unused buffers of sums, each for the targets of an interval.
 pub(crate) struct FreeSums<S> {
     buffers: Mutex<Vec<HugeArray<S>>>,
-    interval_bits: u32,
+    targets: usize,
 }
 
 impl<S: Pod> FreeSums<S> {
-    pub(crate) fn new(interval_bits: u32) -> Self {
-        Self { buffers: Mutex::default(), interval_bits }
+    /// Buffers of `targets` sums.
+    pub(crate) fn new(targets: usize) -> Self {
+        Self { buffers: Mutex::default(), targets }
     }
 
     /// A buffer of sums of no signals.
     pub(crate) fn take<C: Combiner<Sum = S>>(&self) -> HugeArray<S> {
         let free = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut sums = free.unwrap_or_else(|| HugeArray::zeroed(1 << self.interval_bits));
+        let mut sums = free.unwrap_or_else(|| HugeArray::zeroed(self.targets));
         sums.fill(C::IDENTITY);
         sums
     }
