@@ -28,7 +28,7 @@ use brimful_graph::ids::offsets::IdOffsets;
 use brimful_graph::random::Random;
 use brimful_graph::read::external_order::{self, ExternalOrder};
 use brimful_graph::{Graph, Index};
-use brimful_store::Resources;
+use brimful_store::{Job, Resources};
 
 use crate::info::{Info, Run, Takes};
 use crate::neighbor_lists::{Listed, NeighborLists};
@@ -44,7 +44,7 @@ use crate::{Error, Result};
 const MAX_COUNT: u64 = 1 << 31;
 /// The minimum and the maximum number of walkers at a time.
 const MIN_WALKERS: u64 = 1 << 12;
-const MAX_WALKERS: u64 = 1 << 24;
+const MAX_WALKERS: u64 = 1 << 22;
 /// Rejected trials after which a step is drawn from the shares of all arcs.
 const TRIALS: usize = 32;
 /// Walkers that a thread takes at a time.
@@ -196,20 +196,23 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let mut starts = Starts::new(graph, settings.walks)?;
     resources.job.begin("walk", graph.vertices() * settings.walks);
     let mut first = 0;
-    while let Some(batch) = starts.next_batch(walkers)? {
+    while let Some(batch) = starts.next_batch(walkers, &resources.job)? {
         let inside = batch.iter().map(|start| start.vertex.unwrap_or(ENDED)).collect();
         let walks = walking.walk(inside, first)?;
-        for (number, (start, walk)) in
-            (first..).zip(batch.iter().zip(walks.chunks(settings.length as usize)))
-        {
-            rows.push(&[number, 0, start.place])?;
-            let vertices = walk.iter().skip(1).take_while(|vertex| **vertex != ENDED);
-            for (step, vertex) in (1..).zip(vertices) {
-                rows.push(&[number, step, places[*vertex as usize]])?;
+        let mut walks = batch.iter().zip(walks.chunks(settings.length as usize));
+        while walks.len() > 0 {
+            resources.job.check()?;
+            let before = first;
+            for (start, walk) in walks.by_ref().take(CLAIM) {
+                rows.push(&[first, 0, start.place])?;
+                let vertices = walk.iter().skip(1).take_while(|vertex| **vertex != ENDED);
+                for (step, vertex) in (1..).zip(vertices) {
+                    rows.push(&[first, step, places[*vertex as usize]])?;
+                }
+                first += 1;
             }
+            resources.job.advance(first - before);
         }
-        first += batch.len() as u64;
-        resources.job.advance(batch.len() as u64);
     }
     let stats = pass.finish("walk", Traversal::Scan, edges);
     let variant = match (settings.p, settings.q) {
@@ -246,9 +249,10 @@ impl Starts {
     }
 
     /// The next first vertices, at most `most`; `None` at the end.
-    fn next_batch(&mut self, most: usize) -> Result<Option<Vec<Start>>> {
+    fn next_batch(&mut self, most: usize, job: &Job) -> Result<Option<Vec<Start>>> {
         let mut batch = Vec::new();
         while batch.len() < most {
+            job.check()?;
             let (start, left) = match self.rest.take() {
                 Some(rest) => rest,
                 None => {
@@ -287,6 +291,7 @@ impl Walking<'_> {
         drop(starts);
         for step in 1..length {
             let at = |walker: u32| walks[walker as usize * length + step - 1];
+            self.resources.job.check()?;
             order.retain(|walker| at(*walker) != ENDED);
             if order.is_empty() {
                 break;
