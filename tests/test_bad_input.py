@@ -176,6 +176,12 @@ def test_truncated_compression(tmp_path: Path, suffix: str, kind: str) -> None:
         assert name in refused_import(tmp_path, tmp_path / name)
 
 
+def test_bytes_after_the_end_of_a_compressed_file_are_a_cause(tmp_path: Path) -> None:
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"1 2\n") + gzip.compress(b"2 3\n")[:5])
+    sentence = refused_import(tmp_path, tmp_path / "a.txt.gz")
+    assert "it was cut, or other bytes follow its end" in sentence
+
+
 def test_compression_with_a_flipped_bit(tmp_path: Path) -> None:
     whole = bytearray(gzip.compress(noise_lines()))
     whole[len(whole) // 2] ^= 0x10

@@ -160,7 +160,10 @@ pub fn read_error(path: &Path, error: io::Error) -> Error {
         return StoreError::Interrupted.into();
     }
     let problem = match error.kind() {
-        io::ErrorKind::UnexpectedEof => "the compressed file ends too early; it was cut".to_owned(),
+        io::ErrorKind::UnexpectedEof => {
+            "the compressed file ends too early: it was cut, or other bytes follow its end"
+                .to_owned()
+        }
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
             format!("the compressed file is broken: {error}")
         }
