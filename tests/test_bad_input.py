@@ -182,6 +182,16 @@ def test_bytes_after_the_end_of_a_compressed_file_are_a_cause(tmp_path: Path) ->
     assert "it was cut, or other bytes follow its end" in sentence
 
 
+def test_other_separators_of_an_edge_list_are_named(tmp_path: Path) -> None:
+    """The advice was to leave all lines out."""
+    for text in ("1;2\n2;3\n", "a|b\n1|2\n"):
+        (tmp_path / "a.txt").write_text(text)
+        sentence = refuse(USAGE, "import", tmp_path / "a.txt", tmp_path / "g.brimful", "--quiet")
+        assert f"give --delimiter '{text[1]}'" in sentence
+        options = ("--delimiter", text[1], "--quiet")
+        succeed("import", tmp_path / "a.txt", tmp_path / f"{text[0]}.brimful", *options)
+
+
 def test_compression_with_a_flipped_bit(tmp_path: Path) -> None:
     whole = bytearray(gzip.compress(noise_lines()))
     whole[len(whole) // 2] ^= 0x10

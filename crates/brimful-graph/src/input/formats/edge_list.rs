@@ -167,14 +167,29 @@ pub(crate) fn choose_columns(
                        --delimiter out, or give --format csv";
         return Err(Doubt::Unsaid(problem.into()));
     }
-    let first = row(first);
+    let (first, second) = (row(first), second.map(row));
     if first.len() == 1 && *choice == ColumnChoice::default() {
+        if let Some(separator) = other_separator(&first, second.as_deref()) {
+            let problem = format!(
+                "blanks, tabs and commas separate the ids of an edge list, and its first lines \
+                 have none; if '{separator}' separates them, give --delimiter '{separator}'"
+            );
+            return Err(Doubt::Unsaid(problem));
+        }
         // The line has no edge; the parser reports its position.
         let roles = Roles { source: 0, target: 1, weight: None, width: 2 };
         return Ok((roles, roles.describe(&first, Some(false), None)));
     }
-    let (roles, header) = choice.of_rows(&first, second.map(row).as_deref(), string_ids)?;
+    let (roles, header) = choice.of_rows(&first, second.as_deref(), string_ids)?;
     Ok((roles, roles.describe(&first, Some(header), None)))
+}
+
+/// The character that may separate the ids of the first lines, if each line is one word.
+fn other_separator(first: &[String], second: Option<&[String]>) -> Option<char> {
+    let splits = |row: &[String], separator| matches!(row, [word] if word.contains(separator));
+    [';', '|', ':'].into_iter().find(|&separator| {
+        splits(first, separator) && second.is_none_or(|second| splits(second, separator))
+    })
 }
 
 fn row(line: &[u8]) -> Vec<String> {
