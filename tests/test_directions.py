@@ -27,6 +27,7 @@ def test_the_column_type_of_gephi_decides_the_direction(tmp_path: Path) -> None:
         (undirected, [], False),
         (undirected, ["--directed"], True),
         (mixed, ["--directed"], True),
+        (mixed, ["--undirected"], False),
         (head + edge.format("directed"), [], True),
         (other, [], True),
     ):
@@ -114,9 +115,37 @@ def test_tables_of_one_graph_have_one_direction(tmp_path: Path) -> None:
     write_types(other, ["Directed"] * 3)
     sentence = refuse(INPUT, "import", one, other, tmp_path / "g.brimful", "--quiet")
     assert f"{other}: its edges are directed and those of {one} are undirected" in sentence
+    for option, directed in (("--directed", True), ("--undirected", False)):
+        graph = tmp_path / f"{option}.brimful"
+        options = (option, "--json", "--quiet")
+        assert succeed("import", one, other, graph, *options).figures["directed"] == directed
     write_types(other, ["Undirected"] * 3)
     figures = succeed("import", one, other, tmp_path / "g.brimful", "--json", "--quiet").figures
     assert not figures["directed"]
+
+
+def test_an_option_decides_the_direction_of_files_that_state_different_ones(tmp_path: Path) -> None:
+    """Every combination was refused, and the remedy was to import the files separately."""
+    (tmp_path / "plain.txt").write_text("1 2\n")
+    with bf.Graph.from_arrow(pa.table({"source": [3], "target": [1]}), undirected=True) as graph:
+        graph.export(tmp_path / "declared.txt")
+    header = "%%MatrixMarket matrix coordinate pattern {}\n3 3 1\n"
+    for number, (kind, entry) in enumerate((("general", "1 2"), ("symmetric", "3 1"))):
+        (tmp_path / f"{number}.mtx").write_text(header.format(kind) + entry + "\n")
+    for names in (["plain.txt", "declared.txt"], ["0.mtx", "1.mtx"]):
+        files = [tmp_path / name for name in names]
+        sentence = refuse(INPUT, "import", *files, tmp_path / "g.brimful", "--quiet")
+        assert "give --directed or --undirected for all files" in sentence
+        for option, edges in (
+            ("--directed", {(1, 2, 1.0), (3, 1, 1.0)}),
+            ("--undirected", {(1, 2, 1.0), (1, 3, 1.0)}),
+        ):
+            succeed("import", *files, tmp_path / "g.brimful", option, "--quiet")
+            assert {
+                (*sorted(one[:2]), 1.0) if option == "--undirected" else one
+                for one in edges_of(tmp_path / "g.brimful")
+            } == edges
+            shutil.rmtree(tmp_path / "g.brimful")
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])

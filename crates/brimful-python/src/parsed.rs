@@ -150,7 +150,13 @@ pub(crate) fn parse_text(
     let columns = ColumnChoice::try_from(columns)?;
     let on_error = on_error_of(on_error)?;
     let scan = policy_of(undirected, self_loops, duplicates)?;
-    let choices = Choices { names, directed: undirected == Some(false), columns, on_error, scan };
+    let choices = Choices {
+        names,
+        directed: undirected.map(|undirected| !undirected),
+        columns,
+        on_error,
+        scan,
+    };
     with_resources(py, progress, Limits::one_thread(Some(budget)), |resources| {
         let folder = DiskFolder::new(&folder);
         Ok(parse_file(&file, &choices, &folder, resources, sender(&send))?)

@@ -221,8 +221,8 @@ def _kept_table(path: str, choices: ReadChoices, names: bool, share: Share) -> I
     from brimful import _native
 
     def read(send: Callable[[int, bytes], object]) -> None:
-        directed, scan = choices.undirected is False, choices.scan()
-        with open_parquet(path, choices.columns, choices.ids, directed=directed) as table:
+        decided, scan = choices.undirected is not None, choices.scan()
+        with open_parquet(path, choices.columns, choices.ids, is_decided=decided) as table:
             if scan["undirected"] is None:
                 scan["undirected"] = table.undirected
             _native.read_table(

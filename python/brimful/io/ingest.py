@@ -272,9 +272,9 @@ def import_arrow(
 
     Returns and raises as `import_paths`.
     """
-    directed = options["undirected"] is False
+    decided = options["undirected"] is not None
     with table_from_stream(
-        stream, columns_of(options), name=name, ids=options["ids"], directed=directed
+        stream, columns_of(options), name=name, ids=options["ids"], is_decided=decided
     ) as table:
         return import_table(table, out, options, resources)
 
@@ -296,7 +296,7 @@ def _import_tables(
     resources.shrink_arrow_pools()
 
     columns, stopped = columns_of(options), threading.Event()
-    directed = options["undirected"] is False
+    decided = options["undirected"] is not None
     skipped: list[str] = []
 
     def open_table(path: str) -> EdgeTable:
@@ -306,12 +306,12 @@ def _import_tables(
             choice = options["ids"], options["on_error"]
             return open_documents(path, columns, *choice, skipped, stopped)
         if format_name == "arrow":
-            return open_arrow(path, columns, ids=options["ids"], directed=directed)
+            return open_arrow(path, columns, ids=options["ids"], is_decided=decided)
         if format_name in ("graphml", "gexf"):
             from brimful.tables.graph_xml import GraphXml
 
             return GraphXml(path).table(columns, options["ids"], options["vertices"])
-        return open_parquet(path, columns, options["ids"], stopped, directed=directed)
+        return open_parquet(path, columns, options["ids"], stopped, is_decided=decided)
 
     if format_name in ("graphml", "gexf") and len(paths) > 1:
         raise UsageError(

@@ -88,21 +88,21 @@ def _sampled(paths: list[str], name: str, options: ImportOptions) -> Sample | No
     from brimful import _native
 
     if name == "parquet":
-        return _tables(paths, columns_of(options), directed=options["undirected"] is False)
+        return _tables(paths, columns_of(options), is_decided=options["undirected"] is not None)
     seen = _native.probe(
         paths,
         format=name,
         columns=columns_of(options),
-        directed=options["undirected"] is False,
+        undirected=options["undirected"],
         on_error=options["on_error"],
     )
     return None if seen is None else Sample(*seen)
 
 
-def _tables(paths: list[str], wanted: EdgeColumns, *, directed: bool) -> Sample | None:
+def _tables(paths: list[str], wanted: EdgeColumns, *, is_decided: bool) -> Sample | None:
     """Return the sample of all Parquet files together; None if one is broken or has no estimate."""
     try:
-        samples = [_parquet(path, wanted, directed=directed) for path in paths]
+        samples = [_parquet(path, wanted, is_decided=is_decided) for path in paths]
     except _UNREADABLE:
         # The import will report the error.
         return None
@@ -118,11 +118,11 @@ def _tables(paths: list[str], wanted: EdgeColumns, *, directed: bool) -> Sample 
     )
 
 
-def _parquet(path: str, wanted: EdgeColumns, *, directed: bool) -> Sample | None:
+def _parquet(path: str, wanted: EdgeColumns, *, is_decided: bool) -> Sample | None:
     """Read the number of rows and the ranges of the columns from the footer."""
     import pyarrow.parquet as pq
 
-    with open_parquet(path, wanted, directed=directed) as table:
+    with open_parquet(path, wanted, is_decided=is_decided) as table:
         ends, weighted = (table.source, table.target), table.weight is not None
         undirected, reserve_bytes = bool(table.undirected), table.reserve_bytes
     metadata, largest = pq.read_metadata(path), -1

@@ -34,12 +34,12 @@ _DECODED_BYTES = 4 << 20
 
 
 def open_arrow(
-    path: str, wanted: EdgeColumns, ids: str = "auto", *, directed: bool = True
+    path: str, wanted: EdgeColumns, ids: str = "auto", *, is_decided: bool = True
 ) -> EdgeTable:
     """Open an Arrow IPC file or stream as an edge table that streams its record batches.
 
     `reserve_bytes` grows with the largest batch, so that a file whose batches cannot fit is refused
-    before any work. With `directed`, every edge keeps its written direction.
+    before any work. With `is_decided`, the user has chosen the direction.
 
     Raises:
         UsageError: The file has edges of both kinds.
@@ -63,7 +63,7 @@ def open_arrow(
             resources.enter_context(reader)
             columns = pick_columns(path, reader.schema.names, wanted)
             schema = edge_schema(path, reader.schema, columns)
-            direction = None if directed else direction_column(reader.schema, columns)
+            direction = None if is_decided else direction_column(reader.schema, columns)
             kept = schema.names + ([] if direction is None else [direction])
             rows = (
                 part

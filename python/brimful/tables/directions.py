@@ -78,8 +78,8 @@ def decided(name: str, column: str, values: list[Any]) -> bool | None:
     if len(words) == 2:
         raise UsageError(
             f"{name}: its column {column} has Directed and Undirected edges, but a graph has only "
-            "one kind; give --directed to keep the written direction of every edge, or import each "
-            "kind separately"
+            "one kind; give --directed to keep the written direction of every edge, --undirected "
+            "to give none a direction, or import each kind separately"
         )
     return _UNDIRECTED.lower() in words
 

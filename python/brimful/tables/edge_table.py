@@ -168,7 +168,8 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
                 kinds = ["directed", "undirected"]
                 raise InputError(
                     f"{path}: its edges are {kinds[bool(table.undirected)]} and those of "
-                    f"{paths[0]} are {kinds[bool(undirected)]}; import the files separately"
+                    f"{paths[0]} are {kinds[bool(undirected)]}; give --directed or "
+                    "--undirected for all files, or import the files separately"
                 )
             undirected = table.undirected if first is None else undirected
             reserve = max(reserve, table.reserve_bytes)
@@ -207,11 +208,11 @@ def table_from_stream(
     *,
     name: str = "the table",
     ids: str = "auto",
-    directed: bool = True,
+    is_decided: bool = True,
 ) -> EdgeTable:
     """Take anything with `__arrow_c_stream__` (polars, DuckDB, pandas, pyarrow) as an edge table.
 
-    With `directed`, every edge keeps its written direction.
+    With `is_decided`, the user has chosen the direction, and a column of directions is not read.
 
     Raises:
         UsageError: `stream` has no such interface, or has edges of both kinds.
@@ -227,7 +228,7 @@ def table_from_stream(
     reader = stream_reader(stream, name)
     columns = pick_columns(name, reader.schema.names, wanted)
     schema = edge_schema(name, reader.schema, columns)
-    direction = None if directed else direction_column(reader.schema, columns)
+    direction = None if is_decided else direction_column(reader.schema, columns)
     kept = schema.names + ([] if direction is None else [direction])
     with reader_errors(name):
         undirected, chosen = read_directions(

@@ -48,13 +48,13 @@ def open_parquet(
     ids: str = "auto",
     stopped: threading.Event | None = None,
     *,
-    directed: bool = True,
+    is_decided: bool = True,
 ) -> EdgeTable:
     """Open a Parquet file as an edge table that streams its row groups page by page.
 
     `reserve_bytes` grows with the largest page of the columns, so that a file whose pages cannot
-    fit is refused before any work. `stopped` ends a read from a store. With `directed`, every edge
-    keeps its written direction.
+    fit is refused before any work. `stopped` ends a read from a store. With `is_decided`, the user
+    has chosen the direction.
 
     Raises:
         UsageError: The file has edges of both kinds.
@@ -83,7 +83,7 @@ def open_parquet(
             if columns.weight is not None:
                 chosen.append(columns.weight)
             target_schema = edge_schema(path, schema, columns)
-            direction = None if directed else direction_column(schema, columns)
+            direction = None if is_decided else direction_column(schema, columns)
             if direction is not None:
                 chosen.append(direction)
                 file = open_pages(raw, file.metadata, [direction])

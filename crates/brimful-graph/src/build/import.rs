@@ -78,6 +78,11 @@ pub struct ImportOptions {
 }
 
 impl ImportOptions {
+    /// The direction of all edges, `true`: directed; `None`: the one that the input states.
+    pub(crate) fn direction(&self) -> Option<bool> {
+        (self.directed || self.undirected).then_some(self.directed)
+    }
+
     /// The smallest budget, in bytes besides the process, for an input that may have weights and
     /// whose edges may have input positions (those of a generator have none).
     pub fn minimum_bytes(
@@ -257,8 +262,7 @@ impl Import<'_> {
             folder: self.folder,
             resources: self.resources,
             declared: self.options.vertices.unwrap_or(0),
-            directed: self.options.directed,
-            undirected: self.options.undirected,
+            directed: self.options.direction(),
             policy: self.options.policy,
             positions: self.positions,
             hashes_weights: self.options.weights == Weights::Hash,

@@ -302,8 +302,9 @@ pub(crate) struct Draft {
     pub(crate) second_line: Option<Vec<u8>>,
     /// The chosen columns.
     pub(crate) columns: Option<Columns>,
-    /// Store every edge only in its written direction.
-    pub(crate) directed: bool,
+    /// The user's choice of direction, in place of the one that the input states. `true`: store
+    /// every edge only in its written direction.
+    pub(crate) directed: Option<bool>,
     /// True if ids are strings.
     pub(crate) names: bool,
     /// True if a comment says that edges have no direction.

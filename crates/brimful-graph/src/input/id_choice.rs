@@ -115,7 +115,7 @@ fn in_text(start: &[u8], ended: bool, format: TextFormat, choice: &ColumnChoice)
             // The reader examines the same number of bytes.
             let beginning = without_mark(start.get(..CHUNK_BYTES).unwrap_or(start));
             let is_whole = start.len() < CHUNK_BYTES;
-            let begun = records::begin(beginning, is_whole, delimiter, choice, false, true);
+            let begun = records::begin(beginning, is_whole, delimiter, choice, false, Some(true));
             let Ok(Some(begun)) = begun else { return false };
             let body = text.get(begun.skip..).unwrap_or_default();
             let body = records::with_last_line_end(body, ended);

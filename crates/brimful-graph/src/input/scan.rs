@@ -61,11 +61,9 @@ pub(crate) struct Reader<'a> {
     pub(crate) resources: &'a Resources,
     /// The vertices 0 to n - 1 exist, whatever the input contains.
     pub(crate) declared: u64,
-    /// True to store every edge in both directions.
-    pub(crate) undirected: bool,
-    /// True to store every edge only in its written direction; an edge listed at both ends becomes
-    /// two arcs.
-    pub(crate) directed: bool,
+    /// The user's choice of direction, in place of the one that the input states. `true`: store
+    /// every edge only in its written direction; an edge listed at both ends becomes two arcs.
+    pub(crate) directed: Option<bool>,
     /// The policy for self-loops and duplicates.
     pub(crate) policy: Policy,
     /// True if input positions are needed to report the first edges that are left out.
@@ -86,7 +84,8 @@ impl Reader<'_> {
     /// Reads the input once; returns counts, ids, and a source of the edges for the second pass.
     pub(crate) fn read<'i>(&self, input: &'i mut Input<'_>) -> Result<(Edges<'i>, ScanSummary)> {
         let bitmap = IdBitmap::new(self.bitmap_bytes);
-        let scan = InputScan::new(bitmap, self.undirected, self.policy.drops_self_loops());
+        let scan =
+            InputScan::new(bitmap, self.directed == Some(false), self.policy.drops_self_loops());
         if let (IdChoice::String, Some(format)) = (self.ids, input.numbered()) {
             let problem =
                 format!("ids of {format} are integers by definition; leave --ids string out");

@@ -39,8 +39,9 @@ const DECODER_BYTES: u64 = 16 << 20;
 pub struct Choices {
     /// True if ids are strings.
     pub names: bool,
-    /// True to store every edge only in its written direction.
-    pub directed: bool,
+    /// The user's choice of direction: true to store every edge only in its written direction,
+    /// false to store it in both.
+    pub directed: Option<bool>,
     /// The choice of columns.
     pub columns: ColumnChoice,
     /// The treatment of lines that are not edges.

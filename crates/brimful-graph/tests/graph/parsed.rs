@@ -35,7 +35,8 @@ pub(super) fn import_kept(
     let names = has_names(&file(&paths[0]), options.ids, &options.columns, &resources)?;
     let (columns, on_error) = (options.columns.clone(), options.on_error);
     let scan = ScanChoices { undirected: options.undirected, policy: options.policy };
-    let choices = Choices { names, directed: options.directed, columns, on_error, scan };
+    let choices =
+        Choices { names, directed: options.directed.then_some(true), columns, on_error, scan };
     let mut messages = Vec::new();
     let folder = DiskFolder::new(out.parent().unwrap());
     for (number, path) in paths.iter().enumerate() {
@@ -132,7 +133,7 @@ fn parsing_has_a_budget_and_the_errors_of_an_import() {
     let file = TextFile { path, format: TextFormat::EdgeList };
     let choices = Choices {
         names: false,
-        directed: false,
+        directed: None,
         columns: ColumnChoice::default(),
         on_error: OnError::Fail,
         scan: ScanChoices {

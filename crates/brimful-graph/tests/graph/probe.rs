@@ -81,7 +81,7 @@ fn headers_state_the_size() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), "a.metis", "4 3\n2\n1 3\n");
     let directed = ImportOptions { directed: true, ..ImportOptions::default() };
-    assert_eq!(probe(&text("metis", &path), &directed), of(6, 4, false, true));
+    assert_eq!(probe(&text("metis", &path), &directed), of(6, 4, false, false));
 }
 
 #[test]

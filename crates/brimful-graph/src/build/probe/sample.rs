@@ -78,7 +78,7 @@ impl<'a> Front<'a> {
             Ok(Box::new(Counted { reader, bytes: decoded }) as Box<dyn Read + Send>)
         };
         let files = std::slice::from_ref(file);
-        let reader = TextReader::new(files, options.directed, CHUNK_BYTES, Box::new(open))
+        let reader = TextReader::new(files, options.direction(), CHUNK_BYTES, Box::new(open))
             .with_columns(&options.columns);
         Ok(Self { file, reader, chunk: Chunk::default(), length, compressed })
     }

@@ -32,7 +32,7 @@ pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw>
         return declared(&said, words, draft).map(Step::Header);
     }
     read_konect(line, draft)?;
-    let undirected = draft.is_symmetric && !draft.directed;
+    let undirected = draft.is_symmetric;
     let whole = |body| Body { undirected, ..with_words(body, words) };
     Ok(match first_line(line, COMMENTS, draft)? {
         Step::Data(body) => Step::Data(whole(body)),
@@ -91,7 +91,7 @@ fn declared(said: &Declaration, words: IdWords, draft: &mut Draft) -> Result<Bod
         ..Lines::default()
     };
     Ok(Body {
-        undirected: !said.directed && !draft.directed,
+        undirected: !said.directed,
         weighted: said.weighted,
         declared: said.span(),
         claim: Some(Claim::Declared(*said)),

@@ -48,8 +48,8 @@ pub(super) fn header(line: &[u8], draft: &Draft) -> Result<Step, HeaderFlaw> {
         skip: u64::from(sizes) + if vertex_weights { constraints.min(u64::MAX - 1) } else { 0 },
         weighted,
         comment: Some(b'%'),
-        mirrored: !draft.directed,
-        once: !draft.directed,
+        mirrored: draft.directed != Some(true),
+        once: draft.directed != Some(true),
         words: IdWords::Integers,
     };
     Ok(Step::Header(Body {
@@ -57,7 +57,11 @@ pub(super) fn header(line: &[u8], draft: &Draft) -> Result<Step, HeaderFlaw> {
         undirected: true,
         weighted,
         declared: Some(ids),
-        claim: Some(if draft.directed { Claim::Arcs(edges) } else { Claim::Mirrored(edges) }),
+        claim: Some(if draft.directed == Some(true) {
+            Claim::Arcs(edges)
+        } else {
+            Claim::Mirrored(edges)
+        }),
     }))
 }
 

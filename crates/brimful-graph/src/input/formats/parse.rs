@@ -143,7 +143,7 @@ fn reader_of<'f>(
     let open = Box::new(move |_: &Path| -> Result<Box<dyn Read + Send>> {
         Ok(Box::new(Cursor::new(input.clone())))
     });
-    TextReader::new(files, false, chunk_bytes, open).with_columns(choice)
+    TextReader::new(files, None, chunk_bytes, open).with_columns(choice)
 }
 
 /// Parses a WebGraph from its two files; lists may use `memory_bytes`.

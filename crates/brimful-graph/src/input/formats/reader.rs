@@ -81,7 +81,7 @@ pub(crate) struct TextReader<'a> {
     files: &'a [TextFile],
     open: Open<'a>,
     chunk_bytes: usize,
-    directed: bool,
+    directed: Option<bool>,
     names: bool,
     choice: ColumnChoice,
     current: Option<Current<'a>>,
@@ -91,11 +91,11 @@ pub(crate) struct TextReader<'a> {
 }
 
 impl<'a> TextReader<'a> {
-    /// A reader of `files` in chunks of `chunk_bytes`. With `directed`, edges that are listed at
-    /// both ends become two arcs.
+    /// A reader of `files` in chunks of `chunk_bytes`. `directed` is the user's choice of direction;
+    /// with `Some(true)`, edges that are listed at both ends become two arcs.
     pub(crate) fn new(
         files: &'a [TextFile],
-        directed: bool,
+        directed: Option<bool>,
         chunk_bytes: usize,
         open: Open<'a>,
     ) -> Self {
@@ -239,6 +239,12 @@ impl<'a> Current<'a> {
         Ok(current)
     }
 
+    /// The body with the direction that the user chose.
+    fn directed(&self, body: Body) -> Body {
+        let undirected = self.draft.directed.map_or(body.undirected, |directed| !directed);
+        Body { undirected, ..body }
+    }
+
     /// Chooses the columns of records; returns the number of bytes before the first edge.
     fn begin_records(&mut self, text: &[u8], ended: bool, delimiter: Option<u8>) -> Result<usize> {
         let Draft { choice, names, directed, .. } = &self.draft;
@@ -258,7 +264,7 @@ impl<'a> Current<'a> {
             )
         })?;
         let Some(begun) = begun else { return Ok(0) };
-        (self.body, self.draft.columns) = (Some(begun.body), Some(begun.columns));
+        (self.body, self.draft.columns) = (Some(self.directed(begun.body)), Some(begun.columns));
         let skipped = text.get(..begun.skip).unwrap_or_default();
         self.at.line += text::record_lines(skipped);
         Ok(begun.skip)
@@ -436,10 +442,11 @@ impl<'a> Current<'a> {
                 header_error(&self.file.path, chunk.start.line, line, flaw, at)
             })?;
             match step {
-                Step::Data(body) => self.body = Some(body),
+                Step::Data(body) => self.body = Some(self.directed(body)),
                 Step::Skip | Step::Header(_) => {
                     if let Step::Header(body) = step {
-                        (self.body, self.header_line) = (Some(body), chunk.start.line);
+                        (self.body, self.header_line) =
+                            (Some(self.directed(body)), chunk.start.line);
                     }
                     chunk.from += end + 1;
                     chunk.start.line += 1;

@@ -72,7 +72,7 @@ pub(crate) fn with_last_line_end(text: &[u8], ended: bool) -> Cow<'_, [u8]> {
 }
 
 /// Reads the beginning `start` of a file, whose ids are names if `names`; `None` if it contains no
-/// record. With `directed`, every edge keeps its written direction.
+/// record. `directed` is the user's choice of direction; with one, a column `Type` is not read.
 ///
 /// # Errors
 /// A first record that does not begin or end within `start`, or a [`Doubt`].
@@ -82,7 +82,7 @@ pub(crate) fn begin(
     delimiter: Option<u8>,
     choice: &ColumnChoice,
     names: bool,
-    directed: bool,
+    directed: Option<bool>,
 ) -> Result<Option<Beginning>, HeaderFlaw> {
     let mut from = 0;
     while let Some(line) = start.get(from..).filter(|rest| !rest.is_empty()) {
@@ -120,7 +120,7 @@ pub(crate) fn begin(
             }
             doubt
         })?;
-    let direction = match header && !directed {
+    let direction = match header && directed.is_none() {
         true => direction(&first, second.into_iter().chain(rows))?,
         false => None,
     };
@@ -158,8 +158,8 @@ fn direction(
     if directed && undirected {
         return Err(Doubt::Unsaid(format!(
             "its column {} has Directed and Undirected edges, but a graph has only one kind; give \
-             --directed to keep the written direction of every edge, or import each kind \
-             separately",
+             --directed to keep the written direction of every edge, --undirected to give none a \
+             direction, or import each kind separately",
             names[column]
         )));
     }

@@ -68,7 +68,7 @@ impl Reader<'_> {
                     let before = number as u64 * FILE_POSITIONS;
                     stream.absorb(path, before, FILE_POSITIONS, facts)?;
                 }
-                let undirected = stream.undirected() && !self.directed;
+                let undirected = stream.undirected() && self.directed != Some(true);
                 let numbered = match has_names {
                     true => 0..self.rank_names_elsewhere(edges, &scan, undirected)?,
                     false => stream.declared(),
@@ -115,8 +115,10 @@ impl Reader<'_> {
     ) -> Result<u64> {
         let (runs, lengths) = self.receive_names(edges)?;
         let tables = self.write_names(runs, self.names_bytes(0))?;
-        let choices =
-            ScanChoices { undirected: undirected || self.undirected, policy: self.policy };
+        let choices = ScanChoices {
+            undirected: undirected || self.directed == Some(false),
+            policy: self.policy,
+        };
         let task = Replacement::Ranks(choices).message()?;
         self.resources.job.begin("rank edges", lengths.len() as u64);
         for (generation, length) in lengths.into_iter().enumerate() {

@@ -21,7 +21,7 @@ impl Reader<'_> {
         if self.positions {
             stream.note_places();
         }
-        if stream.undirected() && !self.directed {
+        if stream.undirected() && self.directed != Some(true) {
             scan.take_both_directions();
         }
         if stream.has_names() {

@@ -245,14 +245,24 @@ fn check_same(
     file: &TextFile,
     stated: &Stated,
 ) -> Result<()> {
-    for ([yes, no], of_first, of_file) in [
-        (["undirected", "directed"], first_stated.undirected, stated.undirected),
-        (["weighted", "unweighted"], first_stated.weighted, stated.weighted),
+    for ([yes, no], of_first, of_file, remedy) in [
+        (
+            ["undirected", "directed"],
+            first_stated.undirected,
+            stated.undirected,
+            "give --directed or --undirected for all files, or import the files separately",
+        ),
+        (
+            ["weighted", "unweighted"],
+            first_stated.weighted,
+            stated.weighted,
+            "import the files separately",
+        ),
     ] {
         if of_first != of_file {
             let word = |is_so: bool| if is_so { yes } else { no };
             let problem = format!(
-                "its edges are {} and those of {} are {}; import the files separately",
+                "its edges are {} and those of {} are {}; {remedy}",
                 word(of_file),
                 first.path.display(),
                 word(of_first)
