@@ -366,6 +366,21 @@ def test_an_output_that_is_an_input(tmp_path: Path) -> None:
     assert "make a graph of a graph with" in refuse(INPUT, "import", graph, tmp_path / "h.brimful")
 
 
+def test_an_export_over_files_of_its_input(tmp_path: Path) -> None:
+    """The files of a Graphalytics graph are all read, and all written."""
+    lines = "1 2 7 0.5\n2 3 8 1.5\n"
+    (tmp_path / "m.v").write_text("1\n2\n3\n")
+    (tmp_path / "m.e").write_text(lines)
+    (tmp_path / "m.properties").write_text(
+        "graph.m.directed = true\ngraph.m.edge-properties.names = time, weight\n"
+        "graph.m.edge-properties.types = int, real\n"
+    )
+    for graph, out in (("m.v", "m.properties"), ("m.e", "m.v"), ("m.v", "m.e")):
+        words = "export", tmp_path / graph, tmp_path / out, "--overwrite"
+        assert "would replace an input; name another" in refuse(USAGE, *words)
+    assert (tmp_path / "m.e").read_text() == lines
+
+
 def test_an_output_that_cannot_be_written(tmp_path: Path, rmat: Path) -> None:
     refuse(USAGE, "run", "pagerank", rmat, "-o", tmp_path / "r.txt", "--quiet")
     refuse(USAGE, "run", "pagerank", rmat, "-o", tmp_path, "--quiet")

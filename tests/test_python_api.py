@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import brimful as bf
-from command import names_below, write_edges
+from command import names_below, succeed, write_edges
+from plain_programs import Ranks
 
 EDGES = [(1, 2), (1, 3), (2, 3), (3, 3), (1, 2), (7, 1)]
 
@@ -362,3 +363,30 @@ def test_an_attribute_that_a_graph_lacks_names_the_function(tmp_path: Path) -> N
             with pytest.raises(AttributeError, match=hint):
                 getattr(graph, name)
             assert not hasattr(graph, name)
+
+
+def test_an_output_that_is_an_input(tmp_path: Path) -> None:
+    edges, ages, other = (tmp_path / name for name in ("e.csv", "ages.csv", "other.csv"))
+    edges.write_text("source,target\n1,2\n2,3\n")
+    ages.write_text("vertex,age\n1,7\n")
+    before = edges.read_text(), ages.read_text()
+    with bf.read(edges) as graph:
+        degrees = bf.degrees(graph)
+        states = bf.run(graph, Ranks(), max_supersteps=1)
+        for write in (
+            lambda: graph.export(edges, overwrite=True),
+            lambda: degrees.write(edges, overwrite=True),
+            lambda: degrees.write_joined(edges, ages, overwrite=True),
+            lambda: degrees.write_joined(ages, ages, overwrite=True),
+            lambda: bf.similarity(graph).write(edges, overwrite=True),
+            lambda: states.write(edges, overwrite=True),
+        ):
+            with pytest.raises(bf.UsageError, match="would replace an input; name another"):
+                write()
+        assert (edges.read_text(), ages.read_text()) == before
+        other.write_text("")
+        degrees.write(other, overwrite=True)
+    # A graph that its user named does not stand for the file.
+    succeed("import", edges, tmp_path / "g.brimful", "--quiet")
+    with bf.Graph.open(tmp_path / "g.brimful") as graph:
+        graph.export(edges, overwrite=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Unpack
 
 from brimful.catalog import algorithm_request, algorithms
+from brimful.io.source import input_files
 from brimful.opening import GraphLike, as_graph
 from brimful.options.runs import AlgorithmOptions, CheckpointOptions
 from brimful.options.table import WorkOptions, checked, picked
@@ -53,7 +54,8 @@ def run_rows(
     request = algorithm_request(algorithm, params, options)
     resources = Resources(**picked(WorkOptions, options))
     opened = as_graph(graph, resources)
-    return Rows(computed_rows(opened.native, request, resources.on(opened)))
+    rows = computed_rows(opened.native, request, resources.on(opened))
+    return Rows(rows, inputs=input_files(opened.native))
 
 
 def _checked(algorithm: str, options: AlgorithmOptions) -> AlgorithmOptions:

@@ -12,8 +12,9 @@ from brimful.derivations import Derivations
 from brimful.errors import NotFoundError, UsageError
 from brimful.ids import column_ids, vertex_id
 from brimful.importing import Imports
-from brimful.io.formats import export_format
-from brimful.io.output import stream_batches, write_graph
+from brimful.io.formats import export_format, output_files
+from brimful.io.output import refuse_input, stream_batches, write_graph
+from brimful.io.source import input_files
 from brimful.kept_columns import KeptColumns
 from brimful.looks import Looks, small_figure
 from brimful.neighbors import Neighbors
@@ -244,10 +245,12 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
 
         name = given_path(path)
         chosen = checked(ExportOptions, options, "export", ("budget", "progress"))
+        format_name = export_format(name, chosen["format"])
+        refuse_input(output_files(name, format_name), *input_files(self.native))
         exported = write_graph(
             lambda: self.native,
             name,
-            export_format(name, chosen["format"]),
+            format_name,
             Resources(None, parse_budget(budget), progress=progress),
             chosen,
             declared_rows,

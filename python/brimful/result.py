@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from brimful.catalog import algorithm_request, open_store
 from brimful.ids import VertexId, column_ids, id_of_name, row_ids, vertex_id
 from brimful.io.output import stream_batches, stream_table, write_result
-from brimful.options.checks import given_path, whole, word
+from brimful.io.source import input_files
+from brimful.options.checks import whole, word
 from brimful.options.described import EXPORT, described
 from brimful.options.runs import AskedOptions, CheckpointOptions
 from brimful.options.table import checked
@@ -47,9 +48,11 @@ class Result(PerVertex["float | int | str | None"]):
     ({0: 0, 1: 0, 2: 0}, False, [0, 1, 2])
     """
 
-    def __init__(self, native: _native.Result, *, keeps: object = None) -> None:
-        """Wrap a native result; called by the algorithms, not by users."""
-        self._native, self._keeps = native, keeps
+    def __init__(
+        self, native: _native.Result, *, keeps: object = None, inputs: Sequence[str] = ()
+    ) -> None:
+        """Wrap a native result of some input files; called by the algorithms, not by users."""
+        self._native, self._keeps, self._inputs = native, keeps, inputs
         self._output: str | None = None
         self._documents: dict[str, Any] | None = None
 
@@ -142,7 +145,7 @@ class Result(PerVertex["float | int | str | None"]):
         >>> pathlib.Path(path).read_text().split()
         ['vertex,degree', '0,1', '1,0']
         """
-        name = given_path(path)
+        name = self._output_path(path)
         written = write_result(self._columns(), name, overwrite=overwrite)
         self._output = name if written is None else written.name
         self._documents = None if written is None else written.figures()
@@ -210,10 +213,15 @@ class Records(Result):
     """
 
     def __init__(
-        self, native: _native.Result, record: record.Record, *, keeps: object = None
+        self,
+        native: _native.Result,
+        record: record.Record,
+        *,
+        keeps: object = None,
+        inputs: Sequence[str] = (),
     ) -> None:
-        """Wrap a native result; called by `run`, not by users."""
-        super().__init__(native, keeps=keeps)
+        """Wrap a native result of some input files; called by `run`, not by users."""
+        super().__init__(native, keeps=keeps, inputs=inputs)
         self._record = record
 
     @property
@@ -314,7 +322,7 @@ def computed(
     saving = checked(CheckpointOptions, {}) if checkpoints is None else checkpoints
     result = run_native(graph, request, saving, resources)
     result.discard_checkpoints()
-    return Result(result)
+    return Result(result, inputs=input_files(graph))
 
 
 def computed_on(

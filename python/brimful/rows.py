@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Never
 
@@ -13,7 +13,7 @@ from brimful.errors import InputError, NotFoundError, UsageError
 from brimful.ids import column_ids, row_ids
 from brimful.io.output import stream_batches, stream_table, write_result
 from brimful.memory import require_runs
-from brimful.options.checks import given_path, whole
+from brimful.options.checks import whole
 from brimful.options.described import EXPORT, described
 from brimful.packages import _native, numpy, pyarrow
 from brimful.tabular import Tabular
@@ -39,9 +39,9 @@ class Rows(Tabular):
     (['source', 'target', 'score'], 4, (0, 2, 0.5), 'similarity')
     """
 
-    def __init__(self, native: _native.Rows) -> None:
-        """Wrap native rows; called by the algorithms, not by users."""
-        self._native = native
+    def __init__(self, native: _native.Rows, *, inputs: Sequence[str] = ()) -> None:
+        """Wrap native rows of some input files; called by the algorithms, not by users."""
+        self._native, self._inputs = native, inputs
         self._output: str | None = None
 
     @property
@@ -139,7 +139,7 @@ class Rows(Tabular):
         >>> pathlib.Path(path).read_text().split()
         ['source,target,score', '0,2,1.0', '2,0,1.0']
         """
-        name = given_path(path)
+        name = self._output_path(path)
         refuse_documents(name)
         write_result(self._native, name, overwrite=overwrite)
         self._output = name

@@ -13,6 +13,7 @@ from brimful.errors import UsageError
 from brimful.identity import identity_of
 from brimful.ids import VertexId, vertex_id
 from brimful.interpreted import InterpretedRun
+from brimful.io.source import input_files
 from brimful.kernels import program as kernels
 from brimful.kernels.methods import Unfit
 from brimful.options.checks import flag, word
@@ -301,6 +302,7 @@ def interpreted(
         trace=trace.to_arrow if followed else None,
         record=work.record,
         aggregates=work.aggregates,
+        inputs=input_files(graph.native),
     )
 
 

@@ -11,7 +11,7 @@ from brimful.errors import UsageError
 from brimful.ids import Vertices
 from brimful.kept_columns import KeptColumns
 from brimful.optional import require
-from brimful.options.checks import column_names, given_path
+from brimful.options.checks import column_names
 from brimful.options.described import EXPORT, described
 from brimful.packages import duckdb, matplotlib, pyarrow
 from brimful.reporting import warn
@@ -200,7 +200,8 @@ class Shown:
         from brimful.tables.joining import write_joined
 
         wanted, resources = _columns(table, on, columns), Resources(budget=parse_budget(budget))
-        tally = write_joined(self, given_path(path), wanted, resources, overwrite=overwrite)
+        name = self._mapping()._output_path(path, table)
+        tally = write_joined(self, name, wanted, resources, overwrite=overwrite)
         warn(*tally.sentences(wanted.name))
 
     def _small_figure(self) -> str:

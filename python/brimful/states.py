@@ -12,7 +12,7 @@ from typing import Any
 from brimful.errors import UsageError
 from brimful.ids import VertexId, vertex_id
 from brimful.io.output import write_table
-from brimful.options.checks import given_path, whole
+from brimful.options.checks import whole
 from brimful.options.described import EXPORT, described
 from brimful.packages import _native, pyarrow, record
 from brimful.per_vertex import PerVertex
@@ -54,6 +54,7 @@ class States(PerVertex[Any]):
         trace: Callable[[], pyarrow.Table] | None = None,
         record: record.Record | None = None,
         aggregates: Mapping[str, Any] | None = None,
+        inputs: Sequence[str] = (),
     ) -> None:
         """Wrap the native states; called by `run`, which gives the reason for interpretation.
 
@@ -62,7 +63,7 @@ class States(PerVertex[Any]):
         """
         self._native, self._why = native, why
         self._has_items, self._has_one_more, self._trace = has_items, has_one_more, trace
-        self._record, self._aggregates = record, aggregates
+        self._record, self._aggregates, self._inputs = record, aggregates, inputs
 
     @property
     def trace(self) -> pyarrow.Table | None:
@@ -197,7 +198,7 @@ class States(PerVertex[Any]):
         >>> pathlib.Path(path).read_text().split()
         ['vertex,state', '1,1', '2,0']
         """
-        write_table(self.to_arrow, given_path(path), overwrite=overwrite)
+        write_table(self.to_arrow, self._output_path(path), overwrite=overwrite)
 
     def __len__(self) -> int:
         """Return the number of vertices."""

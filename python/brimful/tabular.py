@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from brimful.errors import BrimfulError
+from brimful.io.output import refuse_input
 from brimful.optional import require
+from brimful.options.checks import given_path
 from brimful.options.described import described
 from brimful.packages import pandas, polars, pyarrow
 from brimful.wording import SHOWN_HTML_ROWS, SHOWN_ROWS, counted, escape_controls, html_text
@@ -19,6 +22,19 @@ _SHOWN_CHARACTERS = 60
 
 class Tabular(ABC):
     """Rows in columns, which may be larger than memory."""
+
+    #: The files that the rows were computed from.
+    _inputs: Sequence[str] = ()
+
+    def _output_path(self, path: str | os.PathLike[str], *more_inputs: object) -> str:
+        """Return the path of an output.
+
+        Raises:
+            UsageError: It would replace a file that the rows were computed from, or one of more.
+        """
+        name = given_path(path)
+        refuse_input([name], *self._inputs, *more_inputs)
+        return name
 
     @abstractmethod
     def __len__(self) -> int:

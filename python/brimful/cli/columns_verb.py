@@ -64,7 +64,7 @@ def act(options: argparse.Namespace) -> None:
     if options.table is None and chosen != shared.chosen(argparse.Namespace(), ColumnVerbOptions):
         raise UsageError("--on, --unmatched and --replace apply to a table; name one")
     if options.output is not None:
-        refuse_input(options.output, options.graph, options.table)
+        refuse_input([options.output], options.graph, options.table)
         check_output(options.output, overwrite=options.overwrite)
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)

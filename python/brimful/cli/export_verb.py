@@ -7,7 +7,7 @@ import time
 
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine, format_seconds
-from brimful.io.formats import export_format
+from brimful.io.formats import companions, export_format, input_format, output_files
 from brimful.io.output import refuse_input, write_graph
 from brimful.options.exports import ExportOptions
 from brimful.options.table import ResourceOptions
@@ -41,7 +41,8 @@ def act(options: argparse.Namespace) -> None:
     """Write the graph, then print the number of its edges."""
     chosen = shared.chosen(options, ExportOptions)
     format_name = export_format(options.out, chosen["format"])
-    refuse_input(options.out, options.graph)
+    beside = companions(options.graph, input_format(options.graph))
+    refuse_input(output_files(options.out, format_name), options.graph, *beside)
     from brimful import _native
     from brimful.tables.edge_columns import declared_rows
 

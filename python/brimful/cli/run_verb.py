@@ -132,7 +132,7 @@ def act(options: argparse.Namespace) -> None:
     # Called for its error only: refuses an unknown suffix before the run.
     reserve_of_result(options.output)
     if options.output is not None:
-        refuse_input(options.output, options.graph, options.join, options.pairs)
+        refuse_input([options.output], options.graph, options.join, options.pairs)
         check_output(options.output, overwrite=options.overwrite)
     if options.report is None:
         refuse_around(options, "--report")

@@ -237,6 +237,11 @@ def graphalytics_files(path: str) -> tuple[str, str, str]:
     return stem + ".v", stem + ".e", stem + ".properties"
 
 
+def output_files(path: str, format_name: ExportFormat) -> tuple[str, ...]:
+    """Return the files that an export to `path` writes."""
+    return graphalytics_files(path) if format_name == "graphalytics" else (path,)
+
+
 def result_format(path: str) -> ResultFormat:
     """Return the format of a result file by its suffix.
 

@@ -19,7 +19,7 @@ from brimful.errors import BrimfulError, StoreIoError, UsageError
 from brimful.io.formats import (
     ExportFormat,
     export_compression,
-    graphalytics_files,
+    output_files,
     refuse_in_graph,
     result_format,
 )
@@ -88,15 +88,17 @@ def check_output(path: str, *, overwrite: bool) -> None:
     _native.PartialFile(path, overwrite=overwrite).close()
 
 
-def refuse_input(path: str, *inputs: str | None) -> None:
-    """Refuse an output that would replace a file which the work reads, with --overwrite too.
+def refuse_input(outputs: Sequence[str], *inputs: object) -> None:
+    """Refuse outputs that would replace a file which the work reads, with --overwrite too.
+
+    An input that is no path, such as a table in memory, is in no file.
 
     Raises:
-        UsageError: The output is one of the inputs.
+        UsageError: An output is one of the inputs.
     """
-    for one in inputs:
-        are_there = one is not None and os.path.exists(path) and os.path.exists(one)
-        if one is not None and are_there and os.path.samefile(path, one):
+    files = [one for one in inputs if isinstance(one, (str, os.PathLike)) and os.path.exists(one)]
+    for path, one in itertools.product(filter(os.path.exists, outputs), files):
+        if os.path.samefile(path, one):
             raise UsageError(f"the output {path} would replace an input; name another file")
 
 
@@ -211,8 +213,7 @@ def write_graph(
         raise UsageError(
             f"--columns applies to parquet and arrow only; leave it out for {format_name}"
         )
-    outputs = graphalytics_files(path) if format_name == "graphalytics" else (path,)
-    for output in outputs:
+    for output in output_files(path, format_name):
         check_output(output, overwrite=overwrite)
     graph = open_graph()
     if format_name in ("parquet", "arrow"):

@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brimful.catalog import algorithms
 from brimful.errors import (
@@ -135,6 +135,12 @@ def fingerprint(path: str, options: ImportOptions) -> dict[str, object]:
         "options": options,
         "automatic": True,
     }
+
+
+def input_files(graph: _native.Graph) -> list[str]:
+    """Return the files whose import `open_graph` keeps as this graph; none for any other graph."""
+    origin = _parsed(graph.origin)
+    return [origin["path"], *origin.get("beside", ())] if origin.get("automatic") else []
 
 
 def _size_and_time(path: str) -> list[int]:
@@ -272,7 +278,7 @@ def _difference(kept: str, wanted: dict[str, object]) -> str | None:
     return difference
 
 
-def _parsed(origin: str | None) -> dict[str, object]:
+def _parsed(origin: str | None) -> dict[str, Any]:
     """Return the origin in a manifest; empty if `fingerprint` did not make it."""
     with contextlib.suppress(ValueError, RecursionError):
         parsed = json.loads(origin or "{}")

@@ -20,6 +20,7 @@ from brimful.adapted import tolerance_of
 from brimful.catalog import cluster_of, open_store
 from brimful.errors import ProgramError
 from brimful.identity import identity_of
+from brimful.io.source import input_files
 from brimful.kernels.fields import message_in_memory
 from brimful.kernels.interface import ABI_VERSION
 from brimful.kernels.methods import (
@@ -217,9 +218,10 @@ def run(
             raise ProgramError(f"the aggregator {name} has a sum beyond 64-bit integers")
     native.discard_checkpoints()
     # The values of vertices without edges are computed when they are read.
+    inputs = input_files(graph.native)
     if kernel.record is None:
-        return Result(native, keeps=kernel.code)
-    return Records(native, kernel.record, keeps=kernel.code)
+        return Result(native, keeps=kernel.code, inputs=inputs)
+    return Records(native, kernel.record, keeps=kernel.code, inputs=inputs)
 
 
 def kernel_of(
