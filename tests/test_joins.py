@@ -236,6 +236,32 @@ def test_text_that_differs_from_its_header_is_refused(degrees: bf.Result, tmp_pa
     assert degrees.join(path, on="id")["name"].to_pylist() == ["ann", None, None, "dora"]
 
 
+def test_only_the_columns_taken_need_types_and_names_of_sql(
+    degrees: bf.Result, edges: Path, tmp_path: Path
+) -> None:
+    halves = pa.array([0.5, 1.5, 2.5, 3.5], pa.float16())
+    table = pa.table({**NAMES, "emb": halves, "x": halves, "X": halves})
+    path = tmp_path / "names.arrow"
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+    unknown = "the column emb has the type halffloat, which DuckDB does not know; convert it, or le"
+    for one in (table, path):
+        joined = degrees.join(one, on="id", columns="name,age")
+        assert joined.to_pylist() == JOINED
+        with pytest.raises(bf.InputError, match=unknown):
+            degrees.join(one, on="id", columns="emb")
+        with pytest.raises(bf.UsageError, match="more than one column x"):
+            degrees.join(one, on="id")
+    arcs = table.select(["id", "age", "emb"])
+    kept: dict[str, Any] = {"source": "id", "target": "age"}
+    with bf.Graph.from_arrow(arcs, **kept, edge_columns="age") as graph:
+        assert graph.edge_columns.names == ["age"]
+    with pytest.raises(bf.InputError, match=unknown):
+        bf.Graph.from_arrow(arcs, **kept, edge_columns="emb")
+    words = "run", "degrees", edges, "--join", path, "--on", "id", "-o", tmp_path / "joined.csv"
+    succeed(*words, "--with", "name")
+
+
 def test_an_id_that_comes_again_in_another_batch_is_found(tmp_path: Path) -> None:
     """The outcome has more rows than a batch, and the second of two equal ids begins one."""
     count = 70_000

@@ -11,7 +11,7 @@ import re
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -88,16 +88,44 @@ class DuckDbConnection:
         cursor._row_bytes = self._row_bytes
         return cursor
 
-    def register(self, name: str, rows: pyarrow.RecordBatchReader) -> None:
-        """Make a view of a stream of rows."""
+    def register(
+        self, name: str, rows: pyarrow.RecordBatchReader, columns: Collection[str] | None = None
+    ) -> None:
+        """Make a view of the columns of a stream that have some names; None: of all.
+
+        Raises:
+            InputError: One of them has a type that DuckDB does not know.
+        """
+        import duckdb
         import pyarrow as pa
 
         self._row_bytes[name] = 0
-        measured = pa.RecordBatchReader.from_batches(rows.schema, self._measured(name, rows))
-        self._native.register(name, measured)
+        fields = list(enumerate(rows.schema))
+        places = [at for at, field in fields if columns is None or field.name in columns]
+        schema = pa.schema([rows.schema.field(at) for at in places])
+        batches = self._measured(name, (batch.select(places) for batch in rows))
+        try:
+            self._native.register(name, pa.RecordBatchReader.from_batches(schema, batches))
+        except duckdb.NotImplementedException:
+            for field in schema:
+                self._refuse_unknown(field)
+            raise
+
+    def _refuse_unknown(self, field: pyarrow.Field) -> None:
+        """Refuse a column of a type that DuckDB does not know."""
+        import duckdb
+        import pyarrow as pa
+
+        try:
+            self._native.from_arrow(pa.RecordBatchReader.from_batches(pa.schema([field]), []))
+        except duckdb.NotImplementedException:
+            raise InputError(
+                f"the column {field.name} has the type {field.type}, which DuckDB does not know; "
+                "convert it, or leave it out"
+            ) from None
 
     def _measured(
-        self, name: str, rows: pyarrow.RecordBatchReader
+        self, name: str, rows: Iterable[pyarrow.RecordBatch]
     ) -> Iterator[pyarrow.RecordBatch]:
         """Yield the batches of a stream, and note the bytes of its widest rows."""
         for batch in rows:

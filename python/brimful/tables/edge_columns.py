@@ -315,12 +315,12 @@ def _view(
     if not isinstance(inputs, list):
         reader = pa.RecordBatchReader.from_stream(inputs)
         refuse_twice("the table", reader.schema.names, used)
-        connection.register("input", reader)
+        connection.register("input", reader, used)
         return reader.schema, reader.schema.names
     kind = input_format(inputs[0], options.get("format"))
     if kind in ("graphml", "gexf"):
         reader = GraphXml(inputs[0]).edges(columns["weight"])
-        connection.register("input", reader)
+        connection.register("input", reader, used)
         return reader.schema, reader.schema.names
     if kind in ("parquet", "arrow"):
         read_schema = pq.read_schema if kind == "parquet" else ipc_schema

@@ -263,9 +263,7 @@ class Join:
                     import pyarrow as pa
 
                     # Read as a stream, because DuckDB refuses a relation of another connection.
-                    reader = pa.RecordBatchReader.from_stream(self._table)
-                    self._types = reader.schema
-                    connection.register("added", reader)
+                    self._register(connection, pa.RecordBatchReader.from_stream(self._table))
                 else:
                     self._view(connection, texts)
             yield connection
@@ -281,19 +279,16 @@ class Join:
         if suffix in (".graphml", ".gexf"):
             from brimful.tables.graph_xml import GraphXml
 
-            nodes = GraphXml(self.name).nodes()
-            self._types = nodes.schema
-            connection.register("added", nodes)
+            self._register(connection, GraphXml(self.name).nodes())
             return
         if self._is_arrow():
-            rows = ipc_rows([self.name])
-            self._types = rows.schema
-            connection.register("added", rows)
+            self._register(connection, ipc_rows([self.name]))
             return
         if suffix == ".parquet":
             import pyarrow.parquet as pq
 
             self._types = pq.read_schema(self.name)
+            self._check_names(self._types.names)
             connection.execute(
                 f"CREATE VIEW added AS FROM read_parquet({sql_path(self.name)}, "
                 "hive_partitioning=false)"
@@ -305,16 +300,38 @@ class Join:
         text_rows.check(self._columns)
         connection.execute(f"CREATE VIEW added AS FROM {text_rows.function}")
 
+    def _register(self, connection: DuckDbConnection, rows: pyarrow.RecordBatchReader) -> None:
+        """Make the view `added` of the columns of a stream that are taken."""
+        self._types = rows.schema
+        self._check_names(rows.schema.names)
+        connection.register("added", rows, self._taken())
+
+    def _taken(self) -> list[str] | None:
+        """Return the names of the columns that are taken, and of the ids; None: all."""
+        return None if self._columns is None else [self._on, *self._columns]
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        """Refuse a table whose columns have some names, of which one is missing or there twice."""
+        if self._on not in names:
+            hint = did_you_mean(self._on, names)
+            raise UsageError(
+                f"{self.name} has no column {self._on} (found: {', '.join(names)}){hint}; name "
+                "the column of vertex ids with --on"
+            )
+        for name in self._columns or ():
+            if name not in names or name == self._on:
+                raise UsageError(
+                    f"{self.name} has no column {name} to take (found: {', '.join(names)})"
+                    + did_you_mean(name, names)
+                )
+        refuse_twice(self.name, self._names or names, self._taken())
+
     def _check(self, connection: DuckDbConnection, own: Sequence[str], texts: bool) -> None:
         with self._errors():
             described = connection.execute("DESCRIBE added").fetchall()
         kinds = {str(name): str(kind) for name, kind, *_ in described}
-        if self._on not in kinds:
-            hint = did_you_mean(self._on, list(kinds))
-            raise UsageError(
-                f"{self.name} has no column {self._on} (found: {', '.join(kinds)}){hint}; name "
-                "the column of vertex ids with --on"
-            )
+        if self._types is None:
+            self._check_names(list(kinds))
         kind = kinds[self._on]
         if (kind == "VARCHAR") != texts or not (texts or "INT" in kind):
             if self._text is not None and not texts:
@@ -329,14 +346,7 @@ class Join:
                 f"the vertices of the result are {expected}, and the column {self._on} of "
                 f"{self.name} has {found}; convert the column"
             )
-        for name in self._columns or ():
-            if name not in kinds or name == self._on:
-                raise UsageError(
-                    f"{self.name} has no column {name} to take (found: {', '.join(kinds)})"
-                    + did_you_mean(name, list(kinds))
-                )
         taken = {"vertex", *map(str.lower, own)}
-        refuse_twice(self.name, self._names if self._types is None else self._types.names)
         for name in kinds if self._columns is None else self._columns:
             if name != self._on and name.lower() in taken:
                 raise UsageError(
