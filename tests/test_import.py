@@ -289,6 +289,14 @@ def test_what_import_refuses_as_usage(tmp_path: Path) -> None:
     refuse(USAGE, "import", "-", "-", out)
     refuse(USAGE, "import", source, out, "--vertices", "-1")
     refuse(USAGE, "import", source, out, "--budget", "lots")
+    for option in (["--on", "id"], ["--unmatched", "fail"]):
+        sentence = refuse(USAGE, "import", source, out, *option)
+        assert "--on and --unmatched apply to the table of --vertex-columns" in sentence
+    table, given = pa.table({"source": [1], "target": [2]}), {"on": "id", "unmatched": "fail"}
+    for name, value in given.items():
+        for graph in (source, [source], table):
+            with pytest.raises(bf.UsageError, match="apply to the table of vertex_columns="):
+                bf.read(graph, **{name: value})  # type: ignore[arg-type]
     assert names_below(tmp_path) == before
 
 

@@ -16,8 +16,8 @@ from brimful.memory import require_all
 from brimful.options.imports import (
     EdgeOptions,
     PolicyOptions,
-    VertexColumnOptions,
     import_options,
+    vertex_column_options,
 )
 from brimful.options.table import picked
 
@@ -42,7 +42,7 @@ def build(
         UsageError, InputError, BudgetError, StoreIoError: As the import, `add_vertex_columns` and
             `add_edge_columns`; then nothing is left at `out`.
     """
-    wanted = picked(VertexColumnOptions, chosen)
+    wanted = vertex_column_options(chosen)
     table, names = wanted["vertex_columns"], chosen.get("edge_columns")
     if table is None and names is None:
         return {**work(out), "vertex_columns": None}

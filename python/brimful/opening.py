@@ -23,6 +23,7 @@ from brimful.options.imports import (
     ReadOptions,
     TextOptions,
     import_options,
+    vertex_column_options,
 )
 from brimful.options.table import WorkOptions, checked, options_of, picked
 from brimful.reporting import shows_progress, warn
@@ -98,6 +99,7 @@ def read(
     """
     chosen = checked(ReadOptions, options, "read")
     cluster = cluster_of(chosen)
+    vertex_column_options(chosen)
     if (
         isinstance(source_data, (str, os.PathLike))
         and chosen["path"] is None

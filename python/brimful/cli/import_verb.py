@@ -25,6 +25,7 @@ from brimful.options.imports import (
     ImportOptions,
     VertexColumnOptions,
     import_options,
+    vertex_column_options,
 )
 from brimful.options.table import ResourceOptions
 from brimful.resources import Resources
@@ -67,7 +68,7 @@ def act(options: argparse.Namespace) -> None:
     require_graph_suffix(options.out)
     wanted = import_options(**shared.chosen(options, ImportOptions))
     columns = {
-        **shared.chosen(options, VertexColumnOptions),
+        **vertex_column_options(shared.chosen(options, VertexColumnOptions)),
         **shared.chosen(options, EdgeColumnOptions),
     }
     cluster = cluster_of(shared.chosen(options, ImportClusterOptions))

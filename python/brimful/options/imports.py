@@ -1,7 +1,7 @@
 """The tables of options of imports, and the choice of columns and indexes."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal, TypedDict, Unpack
 
@@ -283,6 +283,21 @@ class VertexColumnOptions(TableOfColumnsOptions, total=False):
             check=_table,
         ),
     ]
+
+
+def vertex_column_options(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the columns of vertices, of options that were checked.
+
+    Raises:
+        UsageError: An option applies to a table, and there is none.
+    """
+    wanted = picked(VertexColumnOptions, chosen)
+    if wanted["vertex_columns"] is None and wanted != checked(VertexColumnOptions, {}):
+        raise UsageError(
+            "--on and --unmatched apply to the table of --vertex-columns; name one, or leave them "
+            "out"
+        )
+    return wanted
 
 
 class EdgeColumnOptions(TypedDict, total=False):
