@@ -106,6 +106,20 @@ def test_a_graph_that_the_user_named_is_not_replaced(tmp_path: Path) -> None:
     succeed("run", "pagerank", kept, "--quiet")
 
 
+@pytest.mark.parametrize("other", ["file", "folder", "link"])
+def test_something_else_in_the_place_of_the_kept_graph(tmp_path: Path, other: str) -> None:
+    source, kept = write_edges(tmp_path / "a.txt", [(1, 2)]), tmp_path / "a.txt.brimful"
+    if other == "file":
+        kept.touch()
+    elif other == "folder":
+        kept.mkdir()
+    else:
+        kept.symlink_to("nowhere")
+    sentence = refuse(INPUT, "run", "degrees", source, "--quiet")
+    assert f"keeps the import of {source} as {kept}, which is something else; remove" in sentence
+    assert names_below(tmp_path) == {"a.txt", "a.txt.brimful"}
+
+
 def test_a_graph_that_the_user_named_is_used_when_it_agrees(tmp_path: Path) -> None:
     source = write_edges(tmp_path / "a.txt", [(1, 2), (2, 3)])
     succeed("import", source, tmp_path / "a.txt.brimful", "--quiet")

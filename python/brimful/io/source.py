@@ -248,14 +248,21 @@ def _difference(kept: str, wanted: dict[str, object]) -> str | None:
     """Return the reason why the graph at `kept` cannot replace the input; None if it can.
 
     Raises:
-        InputError: The graph of this name was not made by an automatic import.
+        InputError: The graph of this name was not made by an automatic import, or is no graph.
         CorruptError: The graph of this name is damaged.
     """
     from brimful import _native
 
     if not os.path.lexists(kept):
         return "it was not imported before"
-    origin = _parsed(_native.Graph.open(kept).origin)
+    try:
+        origin = _parsed(_native.Graph.open(kept).origin)
+    except NotFoundError:
+        raise InputError(
+            f"brimful keeps the import of {wanted['path']} as {kept}, which is something else; "
+            "remove or rename that, or import the file by name ('brimful import "
+            f"{wanted['path']} NAME.brimful')"
+        ) from None
     difference = next(
         (
             sentence
