@@ -87,13 +87,13 @@ def test_vertices_that_meet_a_condition_stay(
         ("year = 3", "is not a condition"),
         ("year > 3 AND kind == 'x'", "is not a condition"),
         ("year", "does not fit the columns"),
-        ("kind > 3", "does not fit the columns"),
+        ("kind > 3", "kind is text; compare it with a text, as in kind == '3'"),
         ("__import__('os').system('true')", "cannot be in the condition"),
         ("[year for year in (1, 2)]", "cannot be in the condition"),
         ("year == (lambda: 3)()", "cannot be in the condition"),
         ("year in kind", "cannot be in the condition"),
         ("year is 3", "cannot be in the condition"),
-        ("year in (1, 'x')", "does not fit the type"),
+        ("year in (1, 'x')", "year is a number; compare it with a number, as in year == 7"),
         ("year in (1, year)", "'year' cannot be in the condition"),
         (f"year > 1{'0' * 76}", "in the condition .* has more than 76 digits"),
         ("year.real == 1", "cannot be in the condition"),
@@ -213,6 +213,37 @@ def test_texts_are_compared_with_times_and_decimal_numbers() -> None:
     assert Condition("column('a b') or day == '2026-01-02'", schema).rows(batch).num_rows == 1
     with pytest.raises(bf.UsageError, match=r"'soon' in the condition .* is not of type date32"):
         Condition("day > 'soon'", schema)
+
+
+@pytest.mark.parametrize(
+    ("condition", "says"),
+    [
+        ("zip == 7", "zip is text; compare it with a text, as in zip == '7'"),
+        ("-7.5 < zip", "zip is text; compare it with a text, as in zip == '-7.5'"),
+        ("label in ('a', 7)", "label is text; compare it with a text, as in label == '7'"),
+        ("age >= '7'", "age is a number; compare it with a number, as in age == 7"),
+        ("cost == True", "cost is a number; compare it with a number, as in cost == 7"),
+        ("column('is new') == 1", "a truth value; compare it with True or False, as in column"),
+        ("day > 2020", "day is a date or a time; compare it with a text, as in day == '2026-01-"),
+        ("at in (7,)", "compare it with a text, as in at == '2026-01-31 00:00Z'"),
+        ("age == 7 and age < zip", "age is a number, and zip is text; compare columns of one kind"),
+    ],
+)
+def test_values_of_another_kind_are_refused_with_the_remedy(condition: str, says: str) -> None:
+    kinds = {
+        "zip": pa.string(),
+        "label": pa.dictionary(pa.int8(), pa.large_string()),
+        "age": pa.int8(),
+        "cost": pa.decimal128(9, 2),
+        "is new": pa.bool_(),
+        "day": pa.date32(),
+        "at": pa.timestamp("us", "Europe/Berlin"),
+    }
+    with pytest.raises(bf.UsageError) as caught:
+        Condition(condition, pa.schema(kinds))
+    assert says in str(caught.value)
+    if "as in" in says:
+        Condition(str(caught.value).partition("as in ")[2], pa.schema(kinds))
 
 
 def test_edges_that_meet_a_condition_stay_with_all_vertices(path: Path) -> None:

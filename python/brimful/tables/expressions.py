@@ -12,10 +12,11 @@ import operator
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.comparisons import COMPARISONS
 from brimful.errors import InputError, UsageError
+from brimful.tables.joining import plain_type
 from brimful.wording import did_you_mean, shortened
 
 if TYPE_CHECKING:
@@ -136,6 +137,53 @@ def _may_have(kind: pyarrow.DataType | None, value: Any) -> bool:
     return True
 
 
+def _literal(node: ast.expr) -> bool | int | float | str | None:
+    """Return the value of a literal; None for any other node."""
+    match node:
+        case ast.Constant(bool() | int() | float() | str() as value):
+            return value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
+            return -number
+    return None
+
+
+class _Values(NamedTuple):
+    """The values of a column that compare with each other, in the words of errors.
+
+    Attributes:
+        are: What a value is.
+        literal: The literals that they are compared with.
+        example: One of these.
+        types: The types of these.
+    """
+
+    are: str
+    literal: str
+    example: bool | int | str
+    types: tuple[type, ...]
+
+
+def _values(kind: pyarrow.DataType) -> _Values | None:
+    """Return the values of a type; None for a type whose comparisons Arrow alone knows."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if plain_type(kind) == pa.string():
+        return _Values("text", "a text", "7", (str,))
+    if pa.types.is_boolean(kind):
+        return _Values("a truth value", "True or False", True, (bool,))
+    if pa.types.is_decimal(kind):
+        return _Values("a number", "a number", 7, (int, float, str))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _Values("a number", "a number", 7, (int, float))
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        is_zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+        example = "2026-01-31 00:00Z" if is_zoned else "2026-01-31"
+        return _Values("a date or a time", "a text", example, (str,))
+    return None
+
+
 class _Reader:
     """Turns the nodes of a syntax tree into expressions."""
 
@@ -188,6 +236,8 @@ class _Reader:
         if isinstance(op, (ast.In, ast.NotIn)):
             if not isinstance(right, (ast.Tuple, ast.List, ast.Set)):
                 raise self._unknown(right)
+            for one in right.elts:
+                self._refuse_other_values(left, one)
             kind = self._type(left)
             # A number that the column cannot have equals none of its values.
             listed = [one for one in self._listed(right.elts, kind) if _may_have(kind, one)]
@@ -210,8 +260,33 @@ class _Reader:
             return contained if isinstance(op, ast.In) else ~contained
         if type(op) not in COMPARISONS:
             raise self._unknown(left)
+        self._refuse_other_values(left, right)
+        self._refuse_other_values(right, left)
         kinds = self._type(right), self._type(left)
         return COMPARISONS[type(op)](self.read(left, kinds[0]), self.read(right, kinds[1]))
+
+    def _refuse_other_values(self, column: ast.expr, other: ast.expr) -> None:
+        """Refuse to compare a column with a literal, or a column, of values that it cannot have."""
+        values = self._values(column)
+        if values is None:
+            return
+        name, literal, others = ast.unparse(column), _literal(other), self._values(other)
+        if literal is not None and type(literal) not in values.types:
+            example = str(literal) if values.are == "text" else values.example
+            raise UsageError(
+                f"{name} is {values.are}; compare it with {values.literal}, as in "
+                f"{name} == {example!r}"
+            )
+        if others is not None and others.are != values.are:
+            raise UsageError(
+                f"{name} is {values.are}, and {ast.unparse(other)} is {others.are}; compare "
+                "columns of one kind"
+            )
+
+    def _values(self, node: ast.expr) -> _Values | None:
+        """Return the values of a column; None for any other node."""
+        is_column = isinstance(node, (ast.Name, ast.Call))
+        return _values(self._schema.field(self._column(node)).type) if is_column else None
 
     def _listed(self, nodes: list[ast.expr], kind: Any) -> Iterator[Any]:
         """Yield the values of a list that is compared with a column of the type `kind`."""
