@@ -395,7 +395,9 @@ def test_an_output_folder_that_is_read_only(tmp_path: Path, rmat: Path) -> None:
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         source = write_edges(tmp_path / "a.txt", [(1, 2)])
         refuse(IO, "run", "pagerank", rmat, "-o", disk / "r.csv", "--quiet")
-        refuse(IO, "import", source, disk / "g.brimful", "--quiet")
+        for words in (("import", source), ("derive", rmat, "--reverse")):
+            sentence = refuse(IO, *words, disk / "g.brimful", "--quiet")
+            assert f"cannot create {disk / 'g.brimful'}: Read-only file system" in sentence
         refuse(IO, "export", rmat, disk / "e.txt", "--quiet")
 
 

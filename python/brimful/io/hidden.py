@@ -32,7 +32,12 @@ def whole_graph(out: str, *, replace: bool = False) -> Iterator[str]:
     if not replace:
         refuse_existing(out)
     parent = folder_around(out, "create")
-    folder = _native.TemporaryFolder(parent, _HIDDEN)
+    try:
+        folder = _native.TemporaryFolder(parent, _HIDDEN)
+    except StoreIoError as error:
+        # The folder of the graph is there, although the sentence names it.
+        reason = str(error).removeprefix(f"cannot create {parent}: ")
+        raise StoreIoError(f"cannot create {out}: {reason}", error.errno) from None
     try:
         place = os.path.join(folder.path, os.path.basename(os.path.abspath(out)))
         yield place
