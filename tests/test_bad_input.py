@@ -387,6 +387,8 @@ def test_an_output_that_cannot_be_written(tmp_path: Path, rmat: Path) -> None:
     refuse(IO, "run", "pagerank", rmat, "-o", tmp_path / "no" / "r.csv", "--quiet")
     refuse(IO, "export", rmat, tmp_path / "no" / "r.csv", "--quiet")
     refuse(USAGE, "export", rmat, tmp_path / "r.unknown", "--quiet")
+    for words in (("export", rmat, "-"), ("run", "degrees", rmat, "-o", "-")):
+        assert "are not written to standard output; name a file" in refuse(USAGE, *words)
     assert names_below(tmp_path) == set()
 
 

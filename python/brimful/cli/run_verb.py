@@ -129,11 +129,11 @@ def act(options: argparse.Namespace) -> None:
             "out"
         )
     join = _join(options)
-    # Called for its error only: refuses an unknown suffix before the run.
-    reserve_of_result(options.output)
     if options.output is not None:
         refuse_input([options.output], options.graph, options.join, options.pairs)
         check_output(options.output, overwrite=options.overwrite)
+    # Called for its error only: refuses an unknown suffix before the run.
+    reserve_of_result(options.output)
     if options.report is None:
         refuse_around(options, "--report")
         _run(options, kept, join, None)

@@ -193,8 +193,9 @@ def export_format(path: str, named: str | None = None) -> ExportFormat:
     """Return the format to export in: the one `named`, else by the suffix of `path`.
 
     Raises:
-        UsageError: The suffix or the name is unknown.
+        UsageError: The suffix or the name is unknown, or the path is `-`.
     """
+    refuse_standard_output(path)
     if named is not None:
         for choice in get_args(ExportFormat):
             if named == choice:
@@ -256,6 +257,18 @@ def result_format(path: str) -> ResultFormat:
             f"{did_you_mean(suffix, RESULT_SUFFIXES)}"
         )
     return RESULT_SUFFIXES[suffix]
+
+
+def refuse_standard_output(path: str) -> None:
+    """Refuse `-` as an output: it is standard input of an import, and a file would be a surprise.
+
+    Raises:
+        UsageError: The path is `-`.
+    """
+    if path == "-":
+        raise UsageError(
+            "results and graphs are not written to standard output; name a file instead of -"
+        )
 
 
 def require_graph_suffix(path: str) -> None:

@@ -21,6 +21,7 @@ from brimful.io.formats import (
     export_compression,
     output_files,
     refuse_in_graph,
+    refuse_standard_output,
     result_format,
 )
 from brimful.io.regular import folder_around, is_special, writing_to
@@ -72,11 +73,7 @@ def check_output(path: str, *, overwrite: bool) -> None:
     from brimful import _native
 
     refuse_remote_output(path)
-    if path == "-":
-        # It is standard input of an import, so that a file of this name would be a surprise.
-        raise UsageError(
-            "results and graphs are not written to standard output; name a file instead of -"
-        )
+    refuse_standard_output(path)
     if os.path.isdir(path):
         raise UsageError(f"{path} is a directory; name a file in it")
     if is_special(path):
@@ -131,8 +128,8 @@ def write_result(
 
         batches = stream_batches(result)
         return write_documents(batches, path, overwrite=overwrite)
-    format_name = result_format(path)
     check_output(path, overwrite=overwrite)
+    format_name = result_format(path)
     if format_name == "csv":
         result.write_csv(path, overwrite=overwrite)
         return None
@@ -153,8 +150,8 @@ def write_table(table: Callable[[], Any], path: str, *, overwrite: bool) -> None
     """
     import pyarrow as pa
 
-    format_name = result_format(path)
     check_output(path, overwrite=overwrite)
+    format_name = result_format(path)
     whole = table()
     try:
         with new_file(path, overwrite=overwrite) as partial:
