@@ -180,6 +180,21 @@ def test_a_summary_and_standard_error_say_it(tmp_path: Path) -> None:
     assert kept.figures["left_out"] == [] and "left out" not in kept.err
 
 
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        ('"n\nl","n\nl"\na,b\n', [r'2: "n\nl" "n\nl"']),
+        ("a,b\nb c,b c\na,b\n", ['3: "b c" "b c"', '4: "a" "b"']),
+        ('a,"b ""\x85"\na,"b ""\x85"\n', [r'3: "a b \"\x85"']),
+    ],
+)
+def test_strings_are_quoted_in_sentences(tmp_path: Path, rows: str, shown: list[str]) -> None:
+    (tmp_path / "a.csv").write_text(f"source,target\n{rows}")
+    words = "import", tmp_path / "a.csv", tmp_path / "g.brimful", *DROP, "--quiet"
+    lines = succeed(*words).err.splitlines()
+    assert [line.partition("a.csv:")[2] for line in lines] == shown
+
+
 def test_generated_graphs_have_counts_alone(tmp_path: Path) -> None:
     figures = succeed("generate", "rmat", tmp_path / "g.brimful", "--scale", 8, *DROP, "--json")
     assert figures.figures["duplicates_dropped"] > 0 and figures.figures["left_out"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import math
 from collections.abc import Iterable, Sequence
 
@@ -102,6 +103,11 @@ def escape_controls(text: str) -> str:
         else letter.encode("unicode_escape").decode()
         for letter in text
     )
+
+
+def quoted(text: str) -> str:
+    r"""Return text in double quotes, with unprintable characters as escapes: `"two\nlines"`."""
+    return escape_controls(json.dumps(text, ensure_ascii=False))
 
 
 def html_text(text: str) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brimful.io.formats import GRAPH_SUFFIX
-from brimful.wording import counted
+from brimful.wording import counted, quoted
 
 #: The most ignored columns that a summary names.
 _SHOWN_COLUMNS = 8
+_INTEGER = re.compile("-?[0-9]+")
 
 
 def fate(reason: str, figures: Mapping[str, Any]) -> str:
@@ -23,11 +25,26 @@ def left_out_sentences(figures: dict[str, Any]) -> list[str]:
 
     The reasons are lines that are not edges, and policies that left out or merged edges.
     """
+    shown = [(kind, kind["found"]) for kind in figures["rejections"]]
+    shown += [(kind, _shown_edge(kind)) for kind in figures["left_out"]]
     return [
         f"{fate(kind['reason'], figures)}: {kind['reason']}, {counted(kind['count'], 'time')}, "
-        f"first{_first_place(kind)}: {kind['found']}"
-        for kind in all_left_out(figures)
+        f"first{_first_place(kind)}: {found}"
+        for kind, found in shown
     ]
+
+
+def _shown_edge(kind: dict[str, Any]) -> str:
+    """Return the ends of an edge; ids that are strings are in quotes, as in a rejected line.
+
+    The ends of a duplicate are in the same quotes if they have spaces, which also separate them.
+    """
+    edge: str = kind["found"]
+    if kind["reason"] == "self-loop":
+        ends = [edge[: len(edge) // 2]] * 2
+    else:
+        ends = edge.split(" ") if edge.count(" ") == 1 else [edge]
+    return " ".join(one if _INTEGER.fullmatch(one) else quoted(one) for one in ends)
 
 
 def _first_place(kind: dict[str, Any]) -> str:
