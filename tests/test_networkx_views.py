@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import networkx as nx
 import pytest
 
 import brimful as bf
-from networkx_graphs import KINDS, made, near, no_warning_of_the_cache
+from networkx_graphs import KINDS, made, near, no_warning_of_the_cache, plain
 
 __all__ = ["no_warning_of_the_cache"]  # The fixture.
 
@@ -58,6 +58,19 @@ def test_a_view_is_the_graph(kind: type[Any], weighted: bool) -> None:
                     change(attributes)
         part = view.subgraph([4, 6, 8])
         assert nx.utils.graphs_equal(part.copy(), oracle.subgraph([4, 6, 8]).copy())
+
+
+@pytest.mark.parametrize("name", [int, str])
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiDiGraph])
+def test_a_view_has_in_edges(kind: type[Any], name: Callable[[int], Any]) -> None:
+    oracle = nx.relabel_nodes(made(kind, weighted=True), {node: name(node) for node in range(60)})
+    with bf.Graph.from_networkx(oracle) as graph:
+        view, copied = graph.as_networkx(), graph.to_networkx()
+        assert plain(iter(view.in_edges(data=True))) == plain(iter(copied.in_edges(data=True)))
+        assert dict(view.pred.items()) == dict(copied.pred.items())
+        turned = view.reverse(copy=False)
+        assert plain(iter(turned.edges)) == plain(iter(copied.reverse().edges))
+        assert nx.utils.graphs_equal(turned.copy(), copied.reverse())
 
 
 def test_a_view_of_a_kept_graph_is_pickled_by_its_path(tmp_path: Path) -> None:

@@ -119,13 +119,15 @@ class _Adjacency(_OfNodes["_Neighbors"]):
     def _stream(self) -> Iterator[tuple[Any, _Neighbors]]:
         """Yield nodes and neighbors, the edges of many nodes read at once."""
         operand, graph = self._operand, self._operand.graph
+        ends = ("source", "target") if self._direction == "out" else ("target", "source")
         nodes = iter(operand)
         while some := list(islice(nodes, _NODES_AT_ONCE)):
             vertices = [operand.vertex(node) for node in some]
             table = graph.neighbors_many(
                 vertices, direction=self._direction, weights=graph.weighted
             )
-            rows = zip(*map(column_ids, table.columns), strict=True)
+            columns = table.select([*ends, *table.column_names[2:]]).columns
+            rows = zip(*map(column_ids, columns), strict=True)
             edges = {vertex: list(own) for vertex, own in groupby(rows, key=lambda row: row[0])}
             for node, vertex in zip(some, vertices, strict=True):
                 own = edges.get(vertex, [])
