@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -128,6 +130,17 @@ def test_wrong_sources_are_refused(votes: bf.Graph) -> None:
         bf.bfs(votes, {3: 0.5, 30: 0.5})  # type: ignore[arg-type]
     with pytest.raises(bf.UsageError, match="at most 65536 sources"):
         bf.bfs(votes, range(100_000))
+
+
+@pytest.mark.parametrize("share", [None, math.nan, math.inf, "1", True])
+def test_shares_that_are_no_numbers_are_refused(votes: bf.Graph, share: Any) -> None:
+    refusal = f"the share of vertex 30 in source must be a number, not {share!r}"
+    with pytest.raises(bf.UsageError, match=re.escape(refusal)):
+        bf.pagerank(votes, source={3: 1.0, 30: share})
+    with pytest.raises(bf.UsageError, match="vertex 3 in source"):
+        bf.pagerank(votes, source={3: share, 30: share})
+    with pytest.raises(bf.UsageError, match="source_weight must be a number"):
+        bf.plan(votes, "pagerank", source=[3, 30], source_weight=[share, share])
 
 
 def test_many_sources(votes: bf.Graph) -> None:

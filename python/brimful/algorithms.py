@@ -15,6 +15,7 @@ from brimful.options.runs import (
     Mode,
     Precision,
     RunOptions,
+    source_shares,
 )
 from brimful.options.table import WorkOptions
 from brimful.result import Result
@@ -64,7 +65,8 @@ def pagerank(
         A `Result` with the column `pagerank`: float64[n_vertices].
 
     Raises:
-        UsageError: `source` is given with "unnormalized", a share is negative, or all are 0.
+        UsageError: `source` is given with "unnormalized", a share is negative or no number, or all
+            are 0.
         NotFoundError: The graph has no vertex `source`, or lacks one of several.
         InputError: `weighted`, and a weight is negative, or the weights of a vertex add up to
             infinity or lie too far apart for `precision`.
@@ -80,7 +82,7 @@ def pagerank(
             "pagerank() got an unexpected keyword argument 'source_weight'; give source= a mapping "
             "of vertices to their shares"
         )
-    weights = list(source.values()) if isinstance(source, Mapping) else None
+    weights = source_shares(source) if isinstance(source, Mapping) else None
     return run_algorithm(
         graph,
         "pagerank",

@@ -73,8 +73,15 @@ def real(value: Any, name: str) -> float | None:
     Raises:
         UsageError: `value` is neither.
     """
-    if value is None:
-        return None
+    return None if value is None else number(value, name)
+
+
+def number(value: Any, name: str) -> float:
+    """Return a finite number.
+
+    Raises:
+        UsageError: `value` is not one.
+    """
     if is_real(value) and math.isfinite(value):
         return float(value)
     raise UsageError(f"{name} must be a number, not {literal(value)}")

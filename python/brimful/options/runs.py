@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
 from brimful.errors import UsageError
@@ -68,7 +68,19 @@ def source_weights(weights: Any, name: str = "source_weight") -> list[float]:
         return []
     if isinstance(plain, (str, bytes)) or not isinstance(plain, Sequence):
         raise UsageError(f"{name} must be a sequence of numbers, not {shortened(plain)}")
-    return [weight for one in plain if (weight := checks.real(one, name)) is not None]
+    return [checks.number(one, name) for one in plain]
+
+
+def source_shares(source: Mapping[Any, Any]) -> list[float]:
+    """Return the shares of the vertices of a mapping.
+
+    Raises:
+        UsageError: A share is not a number; the message names its vertex.
+    """
+    return [
+        checks.number(share, f"the share of vertex {shortened(vertex)} in source")
+        for vertex, share in source.items()
+    ]
 
 
 def check_pairs(pairs: Any, name: str = "pairs") -> Any:
