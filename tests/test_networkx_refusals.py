@@ -32,6 +32,7 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda G: nx.pagerank(G, dangling={4: 1}), "dangling"),
     (lambda G: nx.pagerank(G, personalization={4: 1, 6: -2}), "at least 0"),
     (lambda G: nx.pagerank(G, alpha=1.5), "alpha"),
+    (lambda G: nx.pagerank(G, alpha=1, personalization={4: 1}), "starts from the personalization"),
     (lambda G: nx.hits(G, normalized=False), "sum 1"),
     (lambda G: nx.clustering(G), "direction"),
     (lambda G: nx.single_target_shortest_path_length(G, 4), "along its edges"),
@@ -50,6 +51,14 @@ def test_refusals_have_reasons(
     with bf.Graph.from_networkx(made(nx.DiGraph)) as graph, pytest.raises(NotImplementedError):
         call(graph)
     assert reason in caplog.text
+
+
+def test_networkx_ranks_from_equal_ranks_if_alpha_is_1() -> None:
+    oracle = nx.Graph([(0, 1)])
+    oracle.add_node(2)
+    with bf.Graph.from_networkx(oracle) as graph, nx.config(fallback_to_nx=True):
+        ranks = nx.pagerank(graph, alpha=1, personalization={2: 1})
+    assert ranks == pytest.approx(dict.fromkeys(oracle, 1 / 3))
 
 
 def test_negative_weights_are_refused() -> None:

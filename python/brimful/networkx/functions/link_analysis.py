@@ -29,6 +29,13 @@ def _damping(call: Mapping[str, Any]) -> str | None:
     return None if 0 <= call["alpha"] <= 1 else "alpha is from 0 to 1 in brimful"
 
 
+def _start(call: Mapping[str, Any]) -> str | None:
+    """Refuse ranks that depend on where they start: in NetworkX they start from equal ranks."""
+    if call["alpha"] == 1 and call["personalization"] is not None:
+        return "brimful starts from the personalization, on which ranks depend if alpha is 1"
+    return None
+
+
 def _scaled(call: Mapping[str, Any]) -> str | None:
     return None if call["normalized"] else "scores have the sum 1 in brimful"
 
@@ -36,6 +43,7 @@ def _scaled(call: Mapping[str, Any]) -> str | None:
 @function(
     _damping,
     _personal,
+    _start,
     given("nstart", "brimful starts from equal ranks"),
     given("dangling", "brimful gives the rank of dangling nodes to the personalization"),
     reads="often",
