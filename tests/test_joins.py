@@ -167,6 +167,8 @@ def test_what_cannot_be_joined_is_refused(degrees: bf.Result, tmp_path: Path) ->
     refused(pa.table({"idd": [1]}), "no column id .found: idd.; did you mean 'idd'.; name")
     refused(pa.table({"id": ["1"]}), "result are integers, and the column id .* has strings")
     refused(pa.table({"id": [1.0]}), "has floats")
+    refused(pa.table({"id": [[1]]}), "has lists or tuples; convert the column")
+    refused(pa.table({"id": pa.array([1], pa.duration("s"))}), "type INTERVAL; convert the column")
     refused(pa.table({"id": [1], "Degree": [1]}), "both the result and the table have a column")
     refused(pa.table({"id": [1], "vertex": [1]}), "both the result and the table have a column")
     refused(5, "must be a path or have __arrow_c_stream__, not int")

@@ -8,6 +8,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given
@@ -310,6 +311,23 @@ def test_columns_are_read_by_objects(tmp_path: Any) -> None:
         sizes = graph.vertex_values("size")
         assert [sizes[node] for node in nodes] == [1, 2, 3, 4]
         assert sorted(sizes) == nodes
+
+
+def test_tables_of_tuples_need_their_names() -> None:
+    remedy = r"; convert tuples to their names by frame\['vertex'\]\.map\(brimful\.id_name\)"
+    frame = pd.DataFrame({"vertex": [(0, 0)], "size": [3]})
+    with bf.Graph.from_networkx(grid(2, 2)) as graph:
+        degrees = bf.degrees(graph)
+        for call, says in (
+            (lambda: degrees.join(frame), "of the result are strings, .* has lists or tuples"),
+            (lambda: graph.add_vertex_columns(frame), "of the graph are strings, .* or tuples"),
+            (lambda: graph.filter(table=frame), "the ids are not vertices of type string"),
+            (lambda: graph.contract(frame), "the vertices of the labels have the type"),
+        ):
+            with pytest.raises(bf.UsageError, match=says + ".*" + remedy):
+                call()
+        frame["vertex"] = frame["vertex"].map(bf.id_name)
+        assert degrees.join(frame)["size"].to_pylist() == [3, None, None, None]
 
 
 def test_the_command_line_shows_and_takes_names(tmp_path: Any) -> None:

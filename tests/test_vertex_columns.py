@@ -258,7 +258,7 @@ def test_columns_of_the_same_name_are_replaced_only_if_told(path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ({"vertex": ["5"], "age": [1]}, "the vertices of the result are integers"),
+        ({"vertex": ["5"], "age": [1]}, "the vertices of the graph are integers"),
         ({"vertex": [5]}, "no column besides that of the ids"),
         ({"id": [5], "age": [1]}, "has no column vertex"),
         ({"vertex": [5], "age": [1], "Age": [2]}, "more than one column age, if case is ignored"),

@@ -47,6 +47,11 @@ def id_name(vertex: Any) -> int | str:
         raise _no_id(vertex) from None
 
 
+def naming(column: str) -> str:
+    """Return how a column of tuples becomes one of vertices, for errors."""
+    return f"convert tuples to their names by frame[{column!r}].map(brimful.id_name)"
+
+
 def id_of_name(name: Any) -> Any:
     """Return the id that files and Arrow tables have as `name`; the inverse of `id_name`.
 

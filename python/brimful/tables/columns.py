@@ -349,7 +349,7 @@ def add_vertex_columns(
             f"{place} is read through a local copy, and only that copy would get the columns; add "
             "the columns to a graph on this machine, then copy that graph to the store"
         )
-    join, tally = Join(table, on), JoinTally()
+    join, tally = Join(table, on, to="the graph"), JoinTally()
     with _native.NewTable(graph, VERTICES) as new:
         latest = new.graph()
         before = schema_of(latest)

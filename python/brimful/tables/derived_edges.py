@@ -15,7 +15,7 @@ from brimful.reporting import warn
 from brimful.resources import Resources
 from brimful.tables.columns import EDGES, place_hint
 from brimful.tables.connection import DuckDbConnection, connected, join_errors, rows_of
-from brimful.tables.derived_vertices import Vertices, are_ids_of, id_batches
+from brimful.tables.derived_vertices import Vertices, are_ids_of, conversion, id_batches
 from brimful.tables.edge_columns import edge_columns, edge_rows, write_sorted
 from brimful.tables.expressions import Condition
 from brimful.tables.joining import plain_type
@@ -178,7 +178,7 @@ def _label_of(schema: pyarrow.Schema, kind: pyarrow.DataType) -> str:
     if not are_ids_of(found, kind):
         raise UsageError(
             f"the vertices of the labels have the type {found}, but the graph has vertices of type "
-            f"{kind}; convert the column vertex of the labels"
+            f"{kind}; " + conversion("the column vertex of the labels", found, kind)
         )
     return str(label.name)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import UsageError
-from brimful.ids import VertexId, own_id
+from brimful.ids import VertexId, naming, own_id
 from brimful.io.output import native_batches
 from brimful.io.reader_errors import stream_reader
 from brimful.memory import too_small
@@ -131,7 +131,8 @@ def _sorted_ids(ids: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
             raise pa.ArrowInvalid(f"they are {ids.type}")
         distinct = pc.unique(ids.cast(kind).drop_null())
     except pa.ArrowException as error:
-        raise UsageError(f"the ids are not vertices of type {kind}: {error}") from None
+        remedy = conversion("them", ids.type, kind)
+        raise UsageError(f"the ids are not vertices of type {kind}: {error}; {remedy}") from None
     return distinct.take(pc.sort_indices(distinct))
 
 
@@ -142,6 +143,14 @@ def are_ids_of(found: pyarrow.DataType, kind: pyarrow.DataType) -> bool:
     plain = plain_type(found)
     fits = pa.types.is_string if pa.types.is_string(kind) else pa.types.is_integer
     return bool(fits(plain))
+
+
+def conversion(vertices: str, found: pyarrow.DataType, kind: pyarrow.DataType) -> str:
+    """Return how `vertices` of the type `found` become those of a graph, for errors."""
+    import pyarrow as pa
+
+    is_named = pa.types.is_string(kind) and pa.types.is_list(plain_type(found))
+    return naming("vertex") if is_named else f"convert {vertices}"
 
 
 def _those_in(batch: pyarrow.RecordBatch, ids: pyarrow.Array) -> pyarrow.RecordBatch:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from brimful.errors import InputError, NotFoundError, UsageError
+from brimful.ids import naming
 from brimful.io.output import write_table
 from brimful.io.regular import refuse_special
 from brimful.optional import load_pandas, require_installed
@@ -61,7 +62,17 @@ class JoinTally:
 
 
 #: The values of types of DuckDB, as messages name them.
-_KINDS = {"VARCHAR": "strings", "DOUBLE": "floats", "FLOAT": "floats", "BOOLEAN": "truth values"}
+_KINDS = {
+    "VARCHAR": "strings",
+    "DOUBLE": "floats",
+    "FLOAT": "floats",
+    "BOOLEAN": "truth values",
+    **{
+        f"{sign}{size}": "integers"
+        for sign in ("", "U")
+        for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+    },
+}
 
 
 class Columns(Protocol):
@@ -79,12 +90,19 @@ class Columns(Protocol):
 
 
 class Join:
-    """A table whose columns are joined to results."""
+    """A table whose columns are joined to results, or to the vertices of a graph."""
 
-    def __init__(self, table: object, on: str, columns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        table: object,
+        on: str,
+        columns: Sequence[str] | None = None,
+        *,
+        to: str = "the result",
+    ) -> None:
         """Take a table: the path of a file, or any object with `__arrow_c_stream__`.
 
-        `columns` names those to take; None: all.
+        `columns` names those to take; None: all. Errors say `to` for the rows that they join.
 
         Raises:
             MissingPackageError: DuckDB is not installed.
@@ -93,7 +111,7 @@ class Join:
             InputError: It is a pipe or a device.
         """
         require_installed("duckdb", "a join")
-        self._table, self._on, self._columns = table, on, columns
+        self._table, self._on, self._columns, self._to = table, on, columns, to
         #: The types of the columns, if the table itself declares them.
         self._types: pyarrow.Schema | None = None
         #: The names in the header, if the table is text.
@@ -333,24 +351,26 @@ class Join:
         if self._types is None:
             self._check_names(list(kinds))
         kind = kinds[self._on]
-        if (kind == "VARCHAR") != texts or not (texts or "INT" in kind):
+        is_list = kind.endswith("]")
+        found = "lists or tuples" if is_list else _KINDS.get(kind, f"values of the type {kind}")
+        expected = "strings" if texts else "integers"
+        if found != expected:
             if self._text is not None and not texts:
                 self._text.refuse_other_ids(self._on)
                 # DuckDB takes a column without values for strings.
                 query = f"SELECT 1 FROM added WHERE {sql_name(self._on)} IS NOT NULL LIMIT 1"
                 if connection.execute(query).fetchone() is None:
                     raise UsageError(f"the column {self._on} of {self.name} has no vertex ids")
-            expected = "strings" if texts else "integers"
-            found = "integers" if "INT" in kind else _KINDS.get(kind, f"values of the type {kind}")
+            remedy = naming(self._on) if texts and is_list else "convert the column"
             raise UsageError(
-                f"the vertices of the result are {expected}, and the column {self._on} of "
-                f"{self.name} has {found}; convert the column"
+                f"the vertices of {self._to} are {expected}, and the column {self._on} of "
+                f"{self.name} has {found}; {remedy}"
             )
         taken = {"vertex", *map(str.lower, own)}
         for name in kinds if self._columns is None else self._columns:
             if name != self._on and name.lower() in taken:
                 raise UsageError(
-                    f"both the result and {self.name} have a column {name}; rename that of the "
+                    f"both {self._to} and {self.name} have a column {name}; rename that of the "
                     "table"
                 )
 
