@@ -79,6 +79,11 @@ def test_negative_weights_are_refused() -> None:
         lambda graph, **on: nx.number_of_walks(nx.Graph(), 2, **on),
         lambda graph, **on: nx.descendants(graph, 99, **on),
         lambda graph, **on: nx.descendants(nx.DiGraph(graph), 99, **on),
+        lambda graph, **on: nx.triangles(graph, 99, **on),
+        lambda graph, **on: nx.triangles(nx.Graph(), 5, **on),
+        lambda graph, **on: nx.clustering(nx.Graph(), 5, **on),
+        lambda graph, **on: nx.ego_graph(nx.Graph(), 5, undirected=True, **on),
+        lambda graph, **on: nx.ego_graph(nx.MultiDiGraph(), 5, undirected=True, **on),
     ],
 )
 def test_errors_say_what_networkx_says(call: Any) -> None:

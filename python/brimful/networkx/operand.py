@@ -98,7 +98,7 @@ class Operand:
         if nbunch in self:
             return iter([nbunch])
         if not isinstance(nbunch, Iterable):
-            raise nx.NetworkXError("nbunch is not a node or a sequence of nodes.")
+            raise nx.NetworkXError(f"Node {nbunch} is not in the graph.")
         return (node for node in nbunch if node in self)
 
     def number_of_loops(self) -> int:

@@ -118,10 +118,12 @@ class _Adjacency(_OfNodes["_Neighbors"]):
 
     def _stream(self) -> Iterator[tuple[Any, _Neighbors]]:
         """Yield nodes and neighbors, the edges of many nodes read at once."""
-        operand, graph = self._operand, self._operand.graph
+        operand = self._operand
         ends = ("source", "target") if self._direction == "out" else ("target", "source")
         nodes = iter(operand)
         while some := list(islice(nodes, _NODES_AT_ONCE)):
+            # Not before: a graph without nodes was not imported.
+            graph = operand.graph
             vertices = [operand.vertex(node) for node in some]
             table = graph.neighbors_many(
                 vertices, direction=self._direction, weights=graph.weighted

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import networkx as nx
 
 from brimful import algorithms
+from brimful.graph import Graph
 from brimful.networkx.function import directed, function, given
 from brimful.networkx.operand import Operand, operand
 from brimful.result import Result
@@ -16,9 +17,9 @@ DIRECTED = directed("brimful counts triangles whatever the direction of their ed
 WEIGHTED = given("weight", "brimful counts triangles, and not their weights")
 
 
-def _of_nodes(graph: Operand, nodes: Any, result: Result) -> Any:
+def _of_nodes(graph: Operand, nodes: Any, run: Callable[[Graph], Result]) -> Any:
     """Return the values of all nodes, of one, or of several."""
-    answer = graph.values(result)
+    answer = graph.values(run(graph.graph)) if len(graph) else {}
     if nodes is None:
         return answer
     if nodes in graph:
@@ -37,9 +38,7 @@ def triangles(G: Any, nodes: Any = None) -> Any:
     graph = operand(G)
     if nodes is not None:
         _refuse_multigraph(graph)
-    if len(graph) == 0:
-        return {}
-    return _of_nodes(graph, nodes, algorithms.triangles(graph.graph))
+    return _of_nodes(graph, nodes, algorithms.triangles)
 
 
 @function(DIRECTED, WEIGHTED, reads="often")
@@ -47,9 +46,7 @@ def clustering(G: Any, nodes: Any = None, weight: Any = None) -> Any:
     """Return the share of the pairs of neighbors of a node that are joined."""
     graph = operand(G)
     _refuse_multigraph(graph)
-    if len(graph) == 0:
-        return {}
-    return _of_nodes(graph, nodes, algorithms.clustering(graph.graph))
+    return _of_nodes(graph, nodes, algorithms.clustering)
 
 
 @function(DIRECTED, reads="often")
