@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
+import pickle
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -258,8 +260,9 @@ def test_rows_are_read_in_every_form(tmp_path: Path) -> None:
             with pytest.raises(bf.UsageError, match="exists"):
                 rows.write(tmp_path / f"rows.{suffix}")
         assert pq.read_table(tmp_path / "rows.parquet").equals(rows.to_arrow())
+        assert copy.copy(rows) is rows and copy.deepcopy(rows) is rows
         with pytest.raises(bf.UsageError, match="cannot be pickled"):
-            __import__("pickle").dumps(rows)
+            pickle.dumps(rows)
 
 
 @pytest.mark.nightly

@@ -10,9 +10,9 @@ import os
 from abc import abstractmethod
 from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
 from itertools import chain
-from typing import Any, Generic, Never, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
-from brimful.errors import NotFoundError, UsageError
+from brimful.errors import NotFoundError
 from brimful.ids import VertexId
 from brimful.options.described import described
 from brimful.packages import numpy
@@ -165,26 +165,6 @@ class PerVertex(Shown, Tabular, Generic[V]):
         [(1, 0), (3, 1)]
         """
         return StreamedItems(cast(Any, self))
-
-    def __copy__(self) -> PerVertex[V]:
-        """Return the object itself, which cannot be changed."""
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> PerVertex[V]:
-        """Return the object itself, which cannot be changed."""
-        return self
-
-    def __reduce__(self) -> Never:
-        """Refuse to be pickled.
-
-        Raises:
-            UsageError: Always.
-        """
-        name = type(self).__name__
-        raise UsageError(
-            f"objects of {name} cannot be pickled, because their values may be larger than memory; "
-            "pickle their to_arrow(), or write() them to a file"
-        )
 
     def _shown_columns(self) -> tuple[str, str]:
         return "vertex", self.column

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any
 
 from brimful.documents import is_database
 from brimful.errors import InputError, NotFoundError, UsageError
@@ -156,17 +156,6 @@ class Rows(Tabular):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the Arrow stream capsule of the columns; may be called any number of times."""
         return self._native.__arrow_c_stream__(requested_schema)
-
-    def __reduce__(self) -> Never:
-        """Refuse to be pickled.
-
-        Raises:
-            UsageError: Always.
-        """
-        raise UsageError(
-            "Rows cannot be pickled, because they may be larger than memory; pickle their "
-            "to_arrow(), or write() them to a file"
-        )
 
     def _shown_columns(self) -> list[str]:
         return self.columns

@@ -6,9 +6,9 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Never, Self
 
-from brimful.errors import BrimfulError
+from brimful.errors import BrimfulError, UsageError
 from brimful.io.output import refuse_input
 from brimful.optional import require
 from brimful.options.checks import given_path
@@ -92,6 +92,25 @@ class Tabular(ABC):
         """
         frame: polars.DataFrame = require("polars", "to_polars").DataFrame(self.to_arrow())
         return frame
+
+    def __copy__(self) -> Self:
+        """Return the object itself, which cannot be changed."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the object itself, which cannot be changed."""
+        return self
+
+    def __reduce__(self) -> Never:
+        """Refuse to be pickled.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError(
+            f"objects of {type(self).__name__} cannot be pickled, because their rows may be larger "
+            "than memory; pickle their to_arrow(), or write() them to a file"
+        )
 
     def __repr__(self) -> str:
         """Return the shape and the first rows, or why they cannot be read: debuggers call it."""
