@@ -404,6 +404,11 @@ def test_one_vertex_stands_for_a_list_of_it() -> None:
         assert "Neighborhood of bob" in Page(ranks.report(graph=graph, around="bob").html).figures
 
 
+def test_a_report_is_shown_by_its_title() -> None:
+    report = bf.Report("degrees of 2 vertices", "<!DOCTYPE html>")
+    assert repr(report) == "Report(title='degrees of 2 vertices')"
+
+
 def test_a_report_is_html(rmat: Path, tmp_path: Path) -> None:
     for name in ("-", str(tmp_path / "page.txt")):
         assert "does not end in .html" in refuse(USAGE, "info", rmat, "--html", name)

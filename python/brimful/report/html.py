@@ -106,7 +106,7 @@ class Report:
     """
 
     title: str
-    html: str
+    html: str = field(repr=False)
 
     @described(EXPORT, "io")
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
