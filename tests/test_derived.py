@@ -478,6 +478,15 @@ def test_ids_of_a_table_are_of_the_type_of_the_graph(ids: Any, vertices: list[An
             graph.filter(table=table)
 
 
+def test_labels_that_are_no_table_of_arrow_are_refused() -> None:
+    frame = pd.DataFrame({"vertex": [(0, "a")], "part": [1]})
+    with (
+        bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph,
+        pytest.raises(bf.InputError, match="the labels cannot become an Arrow table"),
+    ):
+        graph.contract(frame)
+
+
 def test_a_neighborhood_keeps_the_budget_of_the_graph() -> None:
     spokes = np.arange(1, 2_200_001)
     star = pa.table({"source": np.zeros_like(spokes), "target": spokes})

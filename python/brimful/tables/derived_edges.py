@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import BrimfulError, InputError, UsageError
+from brimful.io.reader_errors import stream_reader
 from brimful.reporting import warn
 from brimful.resources import Resources
 from brimful.tables.columns import EDGES, place_hint
@@ -118,10 +119,8 @@ def contracted(
 
     Afterwards, warn of vertices without a label, which are left out with their edges.
     """
-    import pyarrow as pa
-
-    labeled = pa.RecordBatchReader.from_stream(contract)
     kind, name = edges.schema.field(0).type, "the labels"
+    labeled = stream_reader(contract, name)
     label = sql_name(_label_of(labeled.schema, kind))
     failures, rows = list[BrimfulError](), Counter[str]()
     edges = _tallied(edges, rows, "edge")
