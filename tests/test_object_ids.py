@@ -127,10 +127,11 @@ def test_a_graph_of_tuples_looks_up_its_vertices() -> None:
 def test_look_ups_of_many_ids_take_ids_of_several_types() -> None:
     source = nx.Graph([(1, "a"), ("a", (1, 2)), (2.5, 1)])
     with bf.Graph.from_networkx(source) as graph:
-        for ids in ([1, "a"], [2.5], ["a", (1, 2), 1]):
+        for ids in ([1, "a"], [2.5], ["a", (1, 2), 1], [(1, 2)]):
             degrees = [source.degree[node] for node in ids]
-            assert graph.degrees_many(ids).to_pylist() == degrees
-            assert graph.neighbors_many(ids).num_rows == sum(degrees)
+            for form in (ids, pd.Series(ids)):
+                assert graph.degrees_many(form).to_pylist() == degrees
+                assert graph.neighbors_many(form).num_rows == sum(degrees)
         with graph.subgraph([1, "a", 2.5]) as part:
             assert set(part) == {1, "a", 2.5}
     with (

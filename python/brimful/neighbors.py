@@ -285,7 +285,7 @@ def id_array(vertices: Any, *, texts: bool) -> Any:
     is_stream = hasattr(vertices, "__arrow_c_stream__")
     if not is_stream and not hasattr(vertices, "__len__") and not isinstance(vertices, Iterable):
         raise UsageError(f"vertices must be a sequence of ids, not {shortened(vertices)}")
-    given: Any = ()
+    given: Any = vertices
     try:
         if is_stream:
             array = pa.chunked_array(vertices).combine_chunks()
@@ -295,7 +295,8 @@ def id_array(vertices: Any, *, texts: bool) -> Any:
                     f"vertices must be a sequence of ids, not a table of the columns {columns}; "
                     "pass one of them"
                 )
-            given = array
+            if not pa.types.is_list(array.type):  # Arrow makes lists of tuples.
+                given = array
         else:
             given = vertices if hasattr(vertices, "__len__") else list(vertices)
             try:
