@@ -146,7 +146,7 @@ fn ranks_of_small_graphs_in_every_mode() {
 
 #[test]
 fn without_supersteps_fewer_signals_are_sent() {
-    let graph = random_graph(3000, 5, 4);
+    let graph = random_graph(1000, 5, 4);
     let options = ExecutionOptions { signal_threshold: Some(1e-4), ..ExecutionOptions::default() };
     // With one worker: the number of signals of several depends on the system's scheduling.
     let resources = resources(1);

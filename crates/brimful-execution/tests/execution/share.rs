@@ -277,8 +277,8 @@ fn runs_end_when_no_process_has_anything_to_do() {
 #[test]
 fn neither_budget_nor_lists_change_the_order_of_signals() {
     let folder = tempfile::tempdir().unwrap();
-    let graph = graph(folder.path(), Kind::Rmat { scale: 14, edge_factor: 16 });
-    let one = Setting { supersteps: 3, ..Setting::new(&graph, "bytes") };
+    let graph = graph(folder.path(), Kind::Rmat { scale: 13, edge_factor: 16 });
+    let one = Setting { supersteps: 2, ..Setting::new(&graph, "bytes") };
     let (states, ..) = one.run(Histories::new(Delivery::Each), None).unwrap();
     let mut rounds = Vec::new();
     for (budget, lists) in [(1 << 28, ListLocation::Memory), (14 << 20, ListLocation::Disk)] {
