@@ -302,12 +302,11 @@ def test_types_stay(tmp_path: Path, file: bool) -> None:
         "category": pa.array(["a", "b"]).dictionary_encode(),
         "millis": pa.array([1_700_000_000_123, None], pa.timestamp("ms", "Asia/Tokyo")),
         "daytime": pa.array([5, None], pa.time32("ms")),
+        "clock": pa.array([5, None], pa.time32("s")),
         "vector": pa.array([[1.5, None], None], pa.list_(pa.float32(), 2)),
     }
     table = pa.table({"vertex": [1, 2], **columns})
     if file:
-        # Parquet itself knows no seconds.
-        columns["seconds"] = columns["seconds"].cast(pa.timestamp("ms"))
         pq.write_table(table, tmp_path / "table.parquet")
     with bf.Graph.from_arrow(
         pa.table({"source": [1], "target": [2]}), path=tmp_path / "g.brimful"
@@ -320,6 +319,16 @@ def test_types_stay(tmp_path: Path, file: bool) -> None:
         assert table[name].type == kept, name
         expected = pa.chunked_array([column]).cast(kept)
         assert str(table[name].to_pylist()) == str(expected.to_pylist()), name
+
+
+def test_types_that_parquet_itself_lacks_are_those_of_its_writer(tmp_path: Path) -> None:
+    seconds, days = pa.array([1, 2], pa.timestamp("s", "UTC")), pa.array([0, 0], pa.date64())
+    table = pa.table({"source": [1, 2], "target": [2, 3], "at": seconds, "day": days})
+    pq.write_table(table, tmp_path / "edges.parquet")
+    with bf.read(tmp_path / "edges.parquet", edge_columns="at") as graph:
+        assert graph.edge_columns.field("at").type == seconds.type
+    with pytest.raises(bf.InputError, match=r"day of .* has the type date64\[ms\], which a join"):
+        bf.read(tmp_path / "edges.parquet", edge_columns="day")
 
 
 @given(st.data())

@@ -7,7 +7,6 @@ or not at all.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from brimful.errors import CorruptError, InputError, NotFoundError, StoreIoError
 from brimful.io.output import native_batches, stream_batches, write_parquet
 from brimful.io.regular import writing_to
 from brimful.tables.joining import Join, JoinTally
+from brimful.tables.parquet import written_schema
 from brimful.tables.parquet_pages import GroupNeeds, known_group_needs
 from brimful.wording import counted, did_you_mean
 
@@ -87,7 +87,7 @@ def schema_of(graph: _native.Graph, table: str = VERTICES) -> pyarrow.Schema:
     if graph.table_path(table) is None:
         return pa.schema([])
     with _open_table(graph, table) as file:
-        return _schema_of_file(file)
+        return written_schema(file)
 
 
 def column_figures(graph: _native.Graph, table: str = VERTICES) -> list[dict[str, Any]]:
@@ -102,7 +102,7 @@ def column_figures(graph: _native.Graph, table: str = VERTICES) -> list[dict[str
         footer = file.metadata
         groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
         figures, first = [], 0
-        for field in _schema_of_file(file):
+        for field in written_schema(file):
             end = first + _leaves(field.type)
             pages = [group.column(at) for group in groups for at in range(first, end)]
             size = sum(page.total_compressed_size for page in pages)
@@ -164,25 +164,13 @@ def column_batches(
     import pyarrow as pa
 
     with _open_table(graph, table) as file:
-        whole = _schema_of_file(file)
+        whole = written_schema(file)
         schema = pa.schema([whole.field(name) for name in names])
         # A group of rows has few bytes, of which a batch has a part.
         for group in range(file.num_row_groups):
             rows = max(-(-file.metadata.row_group(group).num_rows // _BATCHES_OF_GROUP), 1)
             for batch in file.iter_batches(rows, [group], list(names), use_threads=False):
                 yield batch.select(list(names)).cast(schema)
-
-
-def _schema_of_file(file: Any) -> pyarrow.Schema:
-    """Return the columns as they were written: Parquet itself knows no seconds, for example.
-
-    Like other writers, pyarrow keeps the Arrow schema under this key.
-    """
-    import pyarrow as pa
-
-    noted = base64.b64decode(file.metadata.metadata[b"ARROW:schema"])
-    # Other metadata, of Parquet and pandas, is dropped: it is not the user's.
-    return pa.ipc.read_schema(pa.py_buffer(noted)).remove_metadata()
 
 
 @contextlib.contextmanager

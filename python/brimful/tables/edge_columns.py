@@ -34,6 +34,7 @@ from brimful.tables.connection import DuckDbConnection, connected, join_errors, 
 from brimful.tables.convert_out import edge_stream
 from brimful.tables.graph_xml import GraphXml
 from brimful.tables.joining import kept_types
+from brimful.tables.parquet import parquet_schema
 from brimful.tables.result_files import ParquetRows, beyond_usual
 from brimful.tables.text_rows import TextRows, refuse_twice, sql_name, sql_path
 from brimful.wording import counted, did_you_mean, shortened
@@ -308,7 +309,6 @@ def _view(
         InputError: An input cannot be read.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     used = [*names, *(columns[end] for end in ENDS if columns[end] is not None)]
 
@@ -323,7 +323,7 @@ def _view(
         connection.register("input", reader, used)
         return reader.schema, reader.schema.names
     if kind in ("parquet", "arrow"):
-        read_schema = pq.read_schema if kind == "parquet" else ipc_schema
+        read_schema = parquet_schema if kind == "parquet" else ipc_schema
         schemas = [read_schema(path) for path in inputs]
         _refuse_other_columns(inputs, [schema.names for schema in schemas], names, used)
         present = schemas[0].names

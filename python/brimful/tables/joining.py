@@ -29,6 +29,7 @@ from brimful.tables.connection import (
     join_memory,
     rows_of,
 )
+from brimful.tables.parquet import parquet_schema
 from brimful.tables.text_rows import TextRows, refuse_twice, sql_name, sql_path
 from brimful.wording import counted, did_you_mean, rows_shown, shortened
 
@@ -303,9 +304,7 @@ class Join:
             self._register(connection, ipc_rows([self.name]))
             return
         if suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            self._types = pq.read_schema(self.name)
+            self._types = parquet_schema(self.name)
             self._check_names(self._types.names)
             connection.execute(
                 f"CREATE VIEW added AS FROM read_parquet({sql_path(self.name)}, "

@@ -9,7 +9,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
 from brimful.io.reader_errors import reader_errors
@@ -30,6 +30,10 @@ from brimful.tables.parquet_pages import (
     longest_string,
     page_needs,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _BATCH_ROWS = 65_536
 #: Rows of a batch with string ids, which a few bytes of a file may repeat from its dictionary: with
@@ -139,6 +143,32 @@ def open_pages(raw: Any, metadata: Any = None, dictionaries: Sequence[str] = ())
         buffer_size=_BUFFER_BYTES,
         memory_map=False,
     )
+
+
+def parquet_schema(path: str) -> pa.Schema:
+    """Return the columns of a Parquet file as they were written, as `written_schema`."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        return written_schema(file)
+
+
+def written_schema(file: pq.ParquetFile) -> pa.Schema:
+    """Return the columns of a file as they were written: Parquet itself knows no seconds.
+
+    Like other writers, pyarrow keeps the Arrow schema under the key below. A program that changes
+    columns may keep that of others.
+    """
+    import base64
+
+    import pyarrow as pa
+
+    schema = file.schema_arrow
+    if noted := (file.metadata.metadata or {}).get(b"ARROW:schema"):
+        written = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(noted)))
+        schema = written if written.names == schema.names else schema
+    # Other metadata, of Parquet and pandas, is dropped: it is not the user's.
+    return schema.remove_metadata()
 
 
 def _first_values(file: Any, raw: Any, column: str) -> list[Any]:
