@@ -332,9 +332,7 @@ def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     with bf.read([path], edge_columns="b") as graph:
         assert pa.table(graph.edge_rows())["b"].to_pylist() == [4]
     table = pa.table([[1], [2], [3], [4]], ["source", "target", "a", "a"])
-    with pytest.raises(
-        bf.UsageError, match="the table has more than one column a, if case is ignored"
-    ):
+    with pytest.raises(bf.UsageError, match="the table has more than one column a, if case is"):
         bf.Graph.from_arrow(table, edge_columns="a")
 
 

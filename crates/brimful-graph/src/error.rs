@@ -76,8 +76,8 @@ pub enum Error {
     },
     /// An index that was not built and cannot be built here.
     #[error(
-        "{} has no `{index}` index, and its folder cannot be written to; copy the graph to a folder \
-         of your own, or let its owner run `brimful index {} {index}`",
+        "{} has no `{index}` index, and its folder cannot be written to; copy the graph to a \
+         folder of your own, or let its owner run `brimful index {} {index}`",
         path.display(),
         path.display()
     )]

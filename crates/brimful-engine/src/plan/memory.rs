@@ -57,8 +57,8 @@ pub struct Plan {
     pub degrees_resident: bool,
     /// The limits of sparse supersteps; `None`: all are dense.
     pub sparse: Option<Limits>,
-    /// True if the rest of a long run may traverse edges unpacked in memory, in order (`prioritized`)
-    /// or in supersteps.
+    /// True if the rest of a long run may traverse edges unpacked in memory, in order
+    /// (`prioritized`) or in supersteps.
     pub unpacked: bool,
     /// Bytes of the memory through which processes of one machine exchange signals; 0: there is
     /// none, or it does not fit.

@@ -23,8 +23,8 @@ pub struct Needs {
     pub signal: u64,
     /// Bytes of a sum.
     pub sum: u64,
-    /// True if buffers of sums hold no more targets than the graph has. Each target is then checked,
-    /// which costs little beside a large sum.
+    /// True if buffers of sums hold no more targets than the graph has. Each target is then
+    /// checked, which costs little beside a large sum.
     pub large_sums: bool,
     /// Bytes of a target and its sum.
     pub target_sum: u64,

@@ -14,9 +14,9 @@ use crate::vertex::program::{Program, Vertex};
 use crate::vertex::turn::Partial;
 
 impl<P: Program> ShardRun<'_, P> {
-    /// True if supersteps or sweeps are likely to visit many more edges than a priority queue costs: they
-    /// already have, or they will if as many supersteps follow as were done and each visits as many
-    /// edges as the last one.
+    /// True if supersteps or sweeps are likely to visit many more edges than a priority queue
+    /// costs: they already have, or they will if as many supersteps follow as were done and each
+    /// visits as many edges as the last one.
     pub(super) fn is_long(&self, edges: u64) -> bool {
         let ahead = self.globals.superstep.saturating_mul(self.last_visits);
         self.swept.edges.max(ahead) > BRIEF.max(PASSES_WORTH_UNPACKING * edges)

@@ -91,8 +91,8 @@ pub(crate) struct TextReader<'a> {
 }
 
 impl<'a> TextReader<'a> {
-    /// A reader of `files` in chunks of `chunk_bytes`. `directed` is the user's choice of direction;
-    /// with `Some(true)`, edges that are listed at both ends become two arcs.
+    /// A reader of `files` in chunks of `chunk_bytes`. `directed` is the user's choice of
+    /// direction; with `Some(true)`, edges that are listed at both ends become two arcs.
     pub(crate) fn new(
         files: &'a [TextFile],
         directed: Option<bool>,
