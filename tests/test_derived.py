@@ -482,7 +482,7 @@ def test_labels_that_are_no_table_of_arrow_are_refused() -> None:
     frame = pd.DataFrame({"vertex": [(0, "a")], "part": [1]})
     with (
         bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph,
-        pytest.raises(bf.InputError, match="the labels cannot become an Arrow table"),
+        pytest.raises(bf.InputError, match="the labels cannot be converted to an Arrow"),
     ):
         graph.contract(frame)
 

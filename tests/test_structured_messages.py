@@ -464,7 +464,7 @@ def test_a_message_has_at_most_63_bytes(graph: bf.Graph) -> None:
             vertex.send_to_all((1, 2, 3, 4, 5, 6, 7, 8))
             vertex.vote_to_halt()
 
-    with pytest.raises(bf.UsageError, match=r"a message has 72 bytes, but shards .* most 64"):
+    with pytest.raises(bf.UsageError, match=r"a message has 72 bytes, but .* at most 64"):
         bf.run(graph, Large(), compile="numba")
 
 

@@ -24,6 +24,7 @@ from brimful.cli.request import (
 from brimful.cli.where import Where
 from brimful.documents import is_database
 from brimful.errors import UsageError
+from brimful.io.formats import refuse_standard_output
 from brimful.io.output import check_output, refuse_input, reserve_of_result, write_result
 from brimful.io.redaction import redacted_word
 from brimful.options.checks import column_names
@@ -130,10 +131,12 @@ def act(options: argparse.Namespace) -> None:
         )
     join = _join(options)
     if options.output is not None:
-        refuse_input([options.output], options.graph, options.join, options.pairs)
-        check_output(options.output, overwrite=options.overwrite)
+        refuse_standard_output(options.output)
     # Called for its error only: refuses an unknown suffix before the run.
     reserve_of_result(options.output)
+    if options.output is not None:
+        refuse_input([options.output], options.graph, options.join, options.pairs)
+        check_output(options.output, overwrite=options.overwrite)
     if options.report is None:
         refuse_around(options, "--report")
         _run(options, kept, join, None)

@@ -128,8 +128,9 @@ def write_result(
 
         batches = stream_batches(result)
         return write_documents(batches, path, overwrite=overwrite)
-    check_output(path, overwrite=overwrite)
+    refuse_standard_output(path)
     format_name = result_format(path)
+    check_output(path, overwrite=overwrite)
     if format_name == "csv":
         result.write_csv(path, overwrite=overwrite)
         return None
@@ -150,8 +151,9 @@ def write_table(table: Callable[[], Any], path: str, *, overwrite: bool) -> None
     """
     import pyarrow as pa
 
-    check_output(path, overwrite=overwrite)
+    refuse_standard_output(path)
     format_name = result_format(path)
+    check_output(path, overwrite=overwrite)
     whole = table()
     try:
         with new_file(path, overwrite=overwrite) as partial:
