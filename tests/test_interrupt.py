@@ -21,7 +21,11 @@ PATIENCE_SECONDS = 5.0
 def interrupt(
     arguments: list[object], number: signal.Signals, after: float
 ) -> tuple[int, str, float]:
-    """Start a command, signal it after a while; return exit code, stderr and seconds to stop."""
+    """Start a command, signal it a while after it can handle signals.
+
+    Returns:
+        The exit code, standard error, and the seconds until the command stopped.
+    """
     process = subprocess.Popen(
         BRIMFUL + [str(argument) for argument in arguments],
         stdin=subprocess.DEVNULL,
@@ -29,12 +33,21 @@ def interrupt(
         stderr=subprocess.PIPE,
         text=True,
     )
+    while process.poll() is None and not _handles_sigterm(process.pid):
+        time.sleep(0.01)
     time.sleep(after)
     assert process.poll() is None, f"finished before the signal: {process.communicate()}"
     process.send_signal(number)
     sent = time.monotonic()
     _, err = process.communicate(timeout=60)
     return process.returncode, err, time.monotonic() - sent
+
+
+def _handles_sigterm(pid: int) -> bool:
+    """Return whether the command line has its handler of SIGTERM, which Python itself has not."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    return bool(caught >> (signal.SIGTERM - 1) & 1)
 
 
 @pytest.fixture(scope="module")
