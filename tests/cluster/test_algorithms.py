@@ -71,7 +71,7 @@ def test_any_number_of_workers_gives_the_same_bits(
         assert 0 < worker["budget_bytes"] <= worker["memory_bytes"] / 4
 
 
-@pytest.mark.parametrize("count", with_nightly([3], [2]))
+@pytest.mark.parametrize("count", with_nightly([2], [3]))
 def test_workers_exchange_the_bytes_of_the_plan(
     cluster: Cluster, graph: bf.Graph, count: int
 ) -> None:
