@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import math
 from collections.abc import Iterable, Sequence
 
@@ -107,6 +106,8 @@ def escape_controls(text: str) -> str:
 
 def quoted(text: str) -> str:
     r"""Return text in double quotes, with unprintable characters as escapes: `"two\nlines"`."""
+    import json
+
     return escape_controls(json.dumps(text, ensure_ascii=False))
 
 
