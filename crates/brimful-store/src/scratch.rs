@@ -279,41 +279,41 @@ impl<'a, T: Pod + Send> Windows<'a, T> {
         read: bool,
         f: impl FnOnce(&mut [T]) -> R,
     ) -> Result<R> {
-        let mut loan = self.lend(&part, buffer, read)?;
-        let result = f(loan.records());
-        self.take_back(loan, &part)?;
+        let mut open = self.open(&part, buffer, read)?;
+        let result = f(open.records());
+        self.close(open, &part)?;
         Ok(result)
     }
 
     // The parts of `with` without the caller's closure, compiled once for a type of records.
 
-    fn lend<'w>(
+    fn open<'w>(
         &'w self,
         part: &Range<usize>,
         buffer: &'w mut Vec<T>,
         read: bool,
-    ) -> Result<Loan<'w, 'a, T>> {
+    ) -> Result<OpenWindow<'w, 'a, T>> {
         match &self.kind {
             WindowsKind::Resident(windows) => {
                 let index = part.start / self.window;
                 let start = part.start - index * self.window;
                 let window = windows[index].lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(Loan::Resident(window, start..start + part.len()))
+                Ok(OpenWindow::Resident(window, start..start + part.len()))
             }
             WindowsKind::Paged(file) => {
                 buffer.resize(part.len(), T::zeroed());
                 if read {
                     file.read_exact_at(bytemuck::cast_slice_mut(buffer), Self::offset(part))?;
                 }
-                Ok(Loan::Paged(file, buffer))
+                Ok(OpenWindow::Paged(file, buffer))
             }
         }
     }
 
-    fn take_back(&self, loan: Loan<'_, 'a, T>, part: &Range<usize>) -> Result<()> {
-        match loan {
-            Loan::Resident(..) => Ok(()),
-            Loan::Paged(file, records) => {
+    fn close(&self, open: OpenWindow<'_, 'a, T>, part: &Range<usize>) -> Result<()> {
+        match open {
+            OpenWindow::Resident(..) => Ok(()),
+            OpenWindow::Paged(file, records) => {
                 file.write_all_at(bytemuck::cast_slice(records), Self::offset(part))
             }
         }
@@ -326,12 +326,12 @@ impl<'a, T: Pod + Send> Windows<'a, T> {
 }
 
 /// Records of a window while a caller changes them.
-enum Loan<'w, 'a, T> {
+enum OpenWindow<'w, 'a, T> {
     Resident(MutexGuard<'w, &'a mut [T]>, Range<usize>),
     Paged(&'w StoreFile, &'w mut Vec<T>),
 }
 
-impl<T> Loan<'_, '_, T> {
+impl<T> OpenWindow<'_, '_, T> {
     fn records(&mut self) -> &mut [T] {
         match self {
             Self::Resident(window, range) => &mut window[range.clone()],
