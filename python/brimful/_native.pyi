@@ -277,7 +277,7 @@ def run_program(
     keeping: tuple[str, bool] | None,
     checkpoints: Mapping[str, Any],
     identity: list[tuple[str, str]],
-    share: tuple[dict[str, Any], object] | None,
+    communicator: tuple[dict[str, Any], object] | None,
     resources: Resources,
 ) -> States: ...
 def run_kernel(
@@ -289,7 +289,7 @@ def run_kernel(
     checkpoints: Mapping[str, Any],
     identity: list[tuple[str, str]],
     resources: Resources,
-    share: dict[str, Any] | None,
+    communicator: dict[str, Any] | None,
 ) -> Result: ...
 
 @final

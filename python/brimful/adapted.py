@@ -13,8 +13,8 @@ from typing import Any
 from brimful.errors import UsageError
 from brimful.kernels.numbers import record as tuple_type
 from brimful.pregel.aggregators import Aggregated, Aggregator, checked_aggregators
-from brimful.pregel.part import ALONE, Part
 from brimful.pregel.program import Pregel
+from brimful.pregel.role import ALONE, Role
 from brimful.program import Program, Vertex, combiner_of, differ
 from brimful.record import Record
 from brimful.wording import literal, shortened
@@ -98,15 +98,15 @@ class Totals:
         program: Program,
         aggregators: Mapping[str, Aggregator],
         tolerance: float | None,
-        part: Part = ALONE,
+        role: Role = ALONE,
     ) -> None:
         """Begin with the initial values; `program` is a copy for this run, or a part of it."""
         self._program, self._names, self._tolerance = program, list(aggregators), tolerance
-        self._is_divided = part.is_divided
+        self._is_divided = role.is_divided
         #: True if the run has a tolerance: states are numbers.
         self.measures = tolerance is not None
         change = {_CHANGE: Aggregator("max", 0.0)} if self.measures else {}
-        self._aggregated = Aggregated({**aggregators, **change}, is_divided=part.is_divided)
+        self._aggregated = Aggregated({**aggregators, **change}, is_divided=role.is_divided)
         self._type: Any = tuple_type("Aggregates", tuple(self._names))
         self._is_first = True
         self._show()
@@ -216,7 +216,7 @@ def check_number(state: Any) -> None:
 
 
 def totals_of(
-    program: Program, mode: str, tolerance: float | None, part: Part = ALONE
+    program: Program, mode: str, tolerance: float | None, role: Role = ALONE
 ) -> tuple[Program, Totals | None]:
     """Return a program for one run or a part of it, and its aggregates or tolerance.
 
@@ -227,7 +227,7 @@ def totals_of(
     if not aggregators and tolerance is None:
         return program, None
     own = copy.copy(program)
-    return own, Totals(own, aggregators, tolerance, part)
+    return own, Totals(own, aggregators, tolerance, role)
 
 
 class Adapted(Program):

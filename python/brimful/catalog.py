@@ -37,11 +37,11 @@ def algorithm_request(
     algorithm: str,
     params: Mapping[str, object],
     options: Mapping[str, object],
-    crew: Mapping[str, object] | None = None,
+    cluster_size: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
     """Return the request of a run as the native module takes it, from options that were checked.
 
-    `crew` has the workers of a forecast for a cluster.
+    `cluster_size` has the workers of a forecast for a cluster.
 
     Raises:
         UsageError: The algorithm, or one of its parameters, is unknown or of the wrong type.
@@ -51,7 +51,7 @@ def algorithm_request(
     params = checked_parameters(algorithm, params)
     store = picked(PlaceOptions, options) | picked(StoreOptions, options)
     cluster = cluster_of(options)
-    is_divided = cluster is not None or crew is not None
+    is_divided = cluster is not None or cluster_size is not None
     if is_divided and "cluster" not in algorithms()[algorithm]["takes"]:
         raise UsageError(f"{algorithm} does not run on a cluster; leave --cluster out")
     return {
@@ -60,8 +60,8 @@ def algorithm_request(
         **picked(RequestOptions, options),
         "store": store_location(store.pop("store")) | store,
         "cluster": cluster,
-        "share": None,
-        "crew": crew,
+        "communicator": None,
+        "cluster_size": cluster_size,
     }
 
 

@@ -1,4 +1,4 @@
-"""The run of a program by calls of its methods, or the share of a process in it."""
+"""The run of a program by calls of its methods, or the part of it that one process makes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.adapted import Totals, adapted, tolerance_of, totals_of
 from brimful.catalog import open_store
-from brimful.cluster.exchange import ShareDone
+from brimful.cluster.exchange import ProcessDone
 from brimful.errors import ProgramError
 from brimful.extra_state import extra_state
 from brimful.failed_calls import in_own_words
 from brimful.options.runs import ProgramStepOptions, StepOptions
 from brimful.options.table import picked
 from brimful.pregel.adapter import PregelAdapter
-from brimful.pregel.part import OBSERVER, Part
 from brimful.pregel.program import Pregel
+from brimful.pregel.role import DRIVER, Role
 from brimful.pregel.signalling import pregel_of
 from brimful.pregel.steps import PregelSteps
 from brimful.program import Program, thresholds_of
@@ -84,13 +84,13 @@ class InterpretedRun:
 
         self._pickled = pickled_program(self._program, self._serializing, self._store)
         # Refuses the program before workers start.
-        self._adapters(0, OBSERVER)
+        self._adapters(0, DRIVER)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the parts that a worker needs."""
         return _unpickled, (self._pickled, self._steps, self._identity)
 
-    def _adapters(self, vertices: int, part: Part) -> _Adapters:
+    def _adapters(self, vertices: int, role: Role) -> _Adapters:
         """Wrap the program for a part of a run on `vertices` vertices.
 
         Raises:
@@ -100,28 +100,28 @@ class InterpretedRun:
         pregel = pregel_of(self._program, mode)
         if pregel is not None:
             keeps = self._start is not None
-            adapter = PregelAdapter(pregel, vertices, part, mode=mode, keeps=keeps)
+            adapter = PregelAdapter(pregel, vertices, role, mode=mode, keeps=keeps)
             return _Adapters(self._trace.follow(adapter), None, adapter.steps)
         assert isinstance(self._program, Program)
         record = record_of(self._program)
-        own, totals = totals_of(self._program, mode, self._tolerance, part)
+        own, totals = totals_of(self._program, mode, self._tolerance, role)
         return _Adapters(adapted(self._trace.follow(own), record, totals), record, totals)
 
     def __call__(
         self,
         graph: _native.Graph,
-        share: dict[str, Any] | None,
+        communicator: dict[str, Any] | None,
         checkpoints: Mapping[str, Any],
         resources: Resources,
     ) -> _native.States:
-        """Run the program, or a share of it.
+        """Run the program, or the part of it that this process makes.
 
         Raises:
             UsageError, ProgramError, BudgetError: As `brimful.run`.
         """
         from brimful import _native
 
-        called, record, steps = self._adapters(graph.vertices, Part.of(share))
+        called, record, steps = self._adapters(graph.vertices, Role.of(communicator))
         is_pregel = isinstance(called, PregelAdapter)
         self.record = called.record if isinstance(called, PregelAdapter) else record
         name, dumps, loads = self._serializing
@@ -153,11 +153,11 @@ class InterpretedRun:
                     keeping=None if self._start is None else (name, self._start == "kept"),
                     checkpoints=checkpoints,
                     identity=self._identity,
-                    share=None if share is None else (share, _shared(steps)),
+                    communicator=None if communicator is None else (communicator, _shared(steps)),
                     resources=resources,
                 )
             self._end(steps)
-        except ShareDone:
+        except ProcessDone:
             self._end(steps)
             raise
         except ProgramError as error:

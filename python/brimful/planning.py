@@ -12,7 +12,13 @@ from brimful.catalog import algorithm_request
 from brimful.errors import UsageError
 from brimful.memory import budget_bytes
 from brimful.options.described import described
-from brimful.options.runs import RUN, CrewOptions, MachineOptions, PlanOptions, UnbuiltOptions
+from brimful.options.runs import (
+    RUN,
+    MachineOptions,
+    PlannedClusterOptions,
+    PlanOptions,
+    UnbuiltOptions,
+)
 from brimful.options.table import ResourceOptions, checked, picked, texts
 from brimful.packages import _native, opening
 from brimful.resources import Resources
@@ -144,7 +150,7 @@ class Sizes:
         return dict(vars(self))
 
 
-@described(RUN | texts(CrewOptions), "graph", "corrupt", "io")
+@described(RUN | texts(PlannedClusterOptions), "graph", "corrupt", "io")
 def plan(
     graph: opening.GraphLike | None,
     algorithm: str,
@@ -185,8 +191,8 @@ def plan(
     from brimful.opening import as_graph
 
     chosen: dict[str, Any] = {**checked(PlanOptions, options, "plan", ("params",))}
-    crew = crew_of(chosen.pop("cluster"))
-    request = algorithm_request(algorithm, {} if params is None else params, chosen, crew)
+    size = cluster_size_of(chosen.pop("cluster"))
+    request = algorithm_request(algorithm, {} if params is None else params, chosen, size)
     resources = Resources(**picked(ResourceOptions, chosen))
     resources = resources.leaving(reserve_of_result(chosen.pop("output")))
     native = None
@@ -200,7 +206,7 @@ def plan(
     return foreseen
 
 
-def crew_of(cluster: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def cluster_size_of(cluster: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the workers of a cluster as the native module takes them."""
     if cluster is None:
         return None
@@ -262,12 +268,12 @@ def forecast(
     """
     from brimful import _native
 
-    crew = request["crew"]
-    if crew is not None:
-        resources = _of_worker(resources, crew)
-    together = 1 if crew is None or crew["cores"] is None else crew["workers"]
+    size = request["cluster_size"]
+    if size is not None:
+        resources = _of_worker(resources, size)
+    together = 1 if size is None or size["cores"] is None else size["workers"]
     cores, network = os.cpu_count() or 1, machine.get("network")
-    if crew is None and network is not None:
+    if size is None and network is not None:
         raise UsageError("--network is for a forecast of a cluster; add --cluster, or leave it out")
     bandwidths = {
         name.removesuffix("_bandwidth"): bandwidth for name, bandwidth in machine.items()
@@ -284,7 +290,7 @@ def forecast(
         checkpoints=checkpoints,
     )
     imported = figures.pop("import")
-    has_network = crew is not None and crew["cores"] is None and figures["seconds"] is not None
+    has_network = size is not None and size["cores"] is None and figures["seconds"] is not None
     return Forecast(
         algorithm=request["algorithm"],
         network=bandwidths["network"] if has_network else None,
@@ -293,9 +299,9 @@ def forecast(
     )
 
 
-def _of_worker(resources: Resources, crew: Mapping[str, Any]) -> Resources:
+def _of_worker(resources: Resources, size: Mapping[str, Any]) -> Resources:
     """Return the resources of a worker; those not given are the ones that a run would choose."""
-    workers_here = 1 if crew["cores"] is None else crew["workers"]
+    workers_here = 1 if size["cores"] is None else size["workers"]
     threads = resources.threads
     if threads is None:
         threads = max(1, (os.cpu_count() or 1) // workers_here)

@@ -352,9 +352,9 @@ def run_native(
 
     if request["cluster"] is not None:
         # The number of workers does not matter here, and may not be known yet.
-        crew = {"workers": 1, "cores": None}
-        _native.check_request({**request, "crew": crew}, checkpoints=checkpoints)
-    work = partial(_run_share, {**request, "cluster": None})
+        cluster_size = {"workers": 1, "cores": None}
+        _native.check_request({**request, "cluster_size": cluster_size}, checkpoints=checkpoints)
+    work = partial(_run_process, {**request, "cluster": None})
     return run_divided(graph, work, request["cluster"], checkpoints, resources)
 
 
@@ -377,15 +377,15 @@ def run_divided(
     return run(graph, work, cluster, checkpoints, resources, opener)
 
 
-def _run_share(
+def _run_process(
     request: dict[str, Any],
     graph: _native.Graph,
-    share: dict[str, Any] | None,
+    communicator: dict[str, Any] | None,
     checkpoints: Mapping[str, Any],
     resources: Resources,
 ) -> _native.Result:
     from brimful import _native
 
     with open_store(request["store"]):
-        asked = {**request, "share": share}
+        asked = {**request, "communicator": communicator}
         return _native.run(graph, asked, checkpoints=checkpoints, resources=resources)

@@ -337,5 +337,5 @@ def test_workers_that_do_not_start_are_not_waited_for_where_a_node_was_lost(
     monkeypatch.setattr(driver, "_cpus_of_nodes", lambda: nodes.pop(0) if nodes else later)
     monkeypatch.setattr(driver, "_PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(driver, "_START_SECONDS", 0.3)
-    with pytest.raises(kind, match=text), driver.Crew(2, 999) as crew:
-        crew.start()
+    with pytest.raises(kind, match=text), driver.WorkerGroup(2, 999) as group:
+        group.start()

@@ -65,7 +65,7 @@ fn hand_written(graph: &Graph, supersteps: u64, resources: &Resources) -> (Vec<f
         shards.file().read_block(unit, &mut buffer)?;
         Ok(buffer)
     };
-    let units = resources.share(shards.units(), read).unwrap();
+    let units = resources.parallel_map(shards.units(), read).unwrap();
     let mut degrees = vec![0_u64; vertices];
     graph.degrees(0, &mut degrees).unwrap();
     let degrees: Vec<u32> = degrees.iter().map(|&degree| degree as u32).collect();
@@ -115,7 +115,7 @@ fn hand_written(graph: &Graph, supersteps: u64, resources: &Resources) -> (Vec<f
                 }
                 Ok(())
             };
-        resources.share(items.len(), add).unwrap();
+        resources.parallel_map(items.len(), add).unwrap();
         let of_intervals = scores.chunks_mut(1 << bits).zip(signals.chunks_mut(1 << bits));
         let parts: Vec<_> = of_intervals.zip(degrees.chunks(1 << bits)).map(Mutex::new).collect();
         let collect = |interval: usize, (): &mut ()| -> brimful_graph::Result<(f64, f64)> {
@@ -138,7 +138,7 @@ fn hand_written(graph: &Graph, supersteps: u64, resources: &Resources) -> (Vec<f
             sums.clear();
             Ok((mass, change))
         };
-        let totals = resources.share(parts.len(), collect).unwrap();
+        let totals = resources.parallel_map(parts.len(), collect).unwrap();
         sinks = totals.iter().map(|(mass, _)| mass).sum::<f64>() + isolated * share;
         assert!(totals.iter().map(|(_, change)| change).sum::<f64>() > 0.0);
         durations.push(begin.elapsed().as_secs_f64());

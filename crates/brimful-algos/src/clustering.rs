@@ -203,7 +203,7 @@ impl Lists {
             entries = rest;
         }
         resources.job.begin("sort lists", parts.len() as u64);
-        resources.share(parts.len(), |index, (): &mut ()| -> Result<()> {
+        resources.parallel_map(parts.len(), |index, (): &mut ()| -> Result<()> {
             let mut part = parts[index].lock().unwrap_or_else(PoisonError::into_inner);
             let (lengths, entries) = &mut *part;
             let mut start = 0;
@@ -262,41 +262,44 @@ fn triangles(lists: &Lists, resources: &Resources) -> Result<HugeArray<Counts>> 
     let vertices = lists.lengths.len();
     let counts: Vec<SharedCounts> = (0..vertices).map(|_| SharedCounts::default()).collect();
     resources.job.begin("intersect lists", vertices.div_ceil(CLAIM) as u64);
-    resources.share(vertices.div_ceil(CLAIM), |claim, marks: &mut Vec<u8>| -> Result<()> {
-        // The directions of the pairs of this vertex, by its neighbor.
-        marks.resize(vertices, 0);
-        for vertex in claim * CLAIM..vertices.min((claim + 1) * CLAIM) {
-            let list = lists.of(vertex);
-            let all = (1 << DIRECTION_BITS) - 1;
-            for entry in list {
-                marks[(entry >> DIRECTION_BITS) as usize] = (entry & all) as u8;
-            }
-            let (mut triangles, mut among) = (0, 0);
-            for entry in list {
-                let second = (entry >> DIRECTION_BITS) as usize;
-                let (mut of_second, mut among_second) = (0, 0);
-                for other in lists.of(second) {
-                    let third = (other >> DIRECTION_BITS) as usize;
-                    let mark = u32::from(marks[third]);
-                    if mark != 0 {
-                        of_second += 1;
-                        among += arcs(*other);
-                        among_second += arcs(mark);
-                        counts[third].triangles.fetch_add(1, Ordering::Relaxed);
-                        counts[third].arcs.fetch_add(arcs(*entry), Ordering::Relaxed);
-                    }
+    resources.parallel_map(
+        vertices.div_ceil(CLAIM),
+        |claim, marks: &mut Vec<u8>| -> Result<()> {
+            // The directions of the pairs of this vertex, by its neighbor.
+            marks.resize(vertices, 0);
+            for vertex in claim * CLAIM..vertices.min((claim + 1) * CLAIM) {
+                let list = lists.of(vertex);
+                let all = (1 << DIRECTION_BITS) - 1;
+                for entry in list {
+                    marks[(entry >> DIRECTION_BITS) as usize] = (entry & all) as u8;
                 }
-                triangles += of_second;
-                counts[second].add(1, of_second, among_second);
+                let (mut triangles, mut among) = (0, 0);
+                for entry in list {
+                    let second = (entry >> DIRECTION_BITS) as usize;
+                    let (mut of_second, mut among_second) = (0, 0);
+                    for other in lists.of(second) {
+                        let third = (other >> DIRECTION_BITS) as usize;
+                        let mark = u32::from(marks[third]);
+                        if mark != 0 {
+                            of_second += 1;
+                            among += arcs(*other);
+                            among_second += arcs(mark);
+                            counts[third].triangles.fetch_add(1, Ordering::Relaxed);
+                            counts[third].arcs.fetch_add(arcs(*entry), Ordering::Relaxed);
+                        }
+                    }
+                    triangles += of_second;
+                    counts[second].add(1, of_second, among_second);
+                }
+                counts[vertex].add(list.len() as u64, triangles, among);
+                for entry in list {
+                    marks[(entry >> DIRECTION_BITS) as usize] = 0;
+                }
             }
-            counts[vertex].add(list.len() as u64, triangles, among);
-            for entry in list {
-                marks[(entry >> DIRECTION_BITS) as usize] = 0;
-            }
-        }
-        resources.job.advance(1);
-        Ok(())
-    })?;
+            resources.job.advance(1);
+            Ok(())
+        },
+    )?;
     let counts: Vec<Counts> = counts
         .into_iter()
         .map(|shared| Counts {

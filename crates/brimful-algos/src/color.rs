@@ -214,7 +214,7 @@ fn in_supersteps<L: Label + 'static>(
 ) -> Result<((&'static str, Values), Stats)> {
     let options = RunOptions {
         checkpoints: request.checkpoints.clone(),
-        share: request.share.clone(),
+        communicator: request.communicator.clone(),
         ..RunOptions::default()
     };
     let output = gather(&Coloring::<L>(PhantomData), graph, &options, resources)?;

@@ -139,8 +139,9 @@ impl Peeling {
         let claims = lists.len().div_ceil(CLAIM);
         resources.job.begin("count triangles", claims as u64);
         // The edges of a vertex to greater vertices have consecutive numbers.
-        let counted =
-            resources.share(claims, |claim, buffers: &mut [Vec<u32>; 2]| -> Result<Vec<u32>> {
+        let counted = resources.parallel_map(
+            claims,
+            |claim, buffers: &mut [Vec<u32>; 2]| -> Result<Vec<u32>> {
                 let (mut counts, [own, others]) = (Vec::new(), buffers);
                 for vertex in claim * CLAIM..lists.len().min((claim + 1) * CLAIM) {
                     let vertex = vertex as u32;
@@ -155,7 +156,8 @@ impl Peeling {
                 }
                 resources.job.advance(1);
                 Ok(counts)
-            })?;
+            },
+        )?;
         let mut triangles = Vec::with_capacity(ends.len());
         counted.into_iter().for_each(|counts| triangles.extend(counts));
         Ok(Self { lists, edges, ends, triangles })

@@ -1,10 +1,10 @@
 //! Forecasts of requests: each algorithm names the program that a request would run; the engine
 //! forecasts its cost.
 
-use brimful_engine::plan::dealing::Cluster;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
 use brimful_engine::plan::needs::{GatherNeeds, Needs};
+use brimful_engine::plan::partitioning::Cluster;
 use brimful_engine::{Gather, Program};
 use brimful_execution::numeric;
 use brimful_execution::numeric::forecast::{Planned, Taken};
@@ -301,10 +301,10 @@ impl<'p> Planner<'p> {
 
     /// The cluster of the request, with the parts of a graph of this extent.
     fn cluster(&self, indexes: &[Index], extent: &Extent) -> Result<Option<Cluster>> {
-        let Some(crew) = self.request.crew else { return Ok(None) };
+        let Some(size) = self.request.cluster_size else { return Ok(None) };
         Ok(Some(match self.subject {
-            Subject::Graph(graph) => Cluster::of(crew, graph, indexes, extent),
-            Subject::Sizes(_) => Cluster::even(crew, extent),
+            Subject::Graph(graph) => Cluster::of(size, graph, indexes, extent),
+            Subject::Sizes(_) => Cluster::even(size, extent),
         }))
     }
 

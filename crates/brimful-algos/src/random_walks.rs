@@ -298,7 +298,7 @@ impl Walking<'_> {
             }
             order.sort_unstable_by_key(|walker| (at(*walker), *walker));
             let claims: Vec<&[u32]> = order.chunks(CLAIM).collect();
-            let next = self.resources.share(
+            let next = self.resources.parallel_map(
                 claims.len(),
                 |claim, walker: &mut Walker| -> Result<Vec<u32>> {
                     let next = |number: &u32| {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brimful_engine::checkpoint::CheckpointOptions;
-use brimful_engine::exchange::Share;
-use brimful_engine::plan::dealing::Crew;
+use brimful_engine::exchange::Communicator;
+use brimful_engine::plan::partitioning::ClusterSize;
 use brimful_engine::{
     self as engine, Output, Program, Reason, ResultTable, RowTable, RunOptions, Stats, Values,
 };
@@ -78,11 +78,11 @@ pub struct Request {
     pub max_supersteps: Option<u64>,
     /// Checkpoint and resume options. The registry fills in their identity.
     pub checkpoints: Option<CheckpointOptions>,
-    /// The share of this process, if several processes make the run; `None`: this process makes the
-    /// whole run.
-    pub share: Option<Share>,
+    /// The connection to the other processes, if several make the run; `None`: this process
+    /// makes the whole run.
+    pub communicator: Option<Communicator>,
     /// The workers of the cluster, in a forecast for one.
-    pub crew: Option<Crew>,
+    pub cluster_size: Option<ClusterSize>,
 }
 
 /// A table of pairs of vertices, read once; clones share it.
@@ -257,7 +257,7 @@ impl Request {
 
     /// True if several processes make the run.
     pub fn is_divided(&self) -> bool {
-        self.share.is_some() || self.crew.is_some()
+        self.communicator.is_some() || self.cluster_size.is_some()
     }
 
     /// The options of a run; `max_supersteps` is the limit if the request has none.
@@ -268,7 +268,7 @@ impl Request {
             // A store has a separate asynchronous mode.
             asynchronous: self.asynchronous && self.store.is_none(),
             checkpoints: self.checkpoints.clone(),
-            share: self.share.clone(),
+            communicator: self.communicator.clone(),
             ..Default::default()
         }
     }

@@ -141,16 +141,17 @@ impl Similarity {
     fn new(lists: NeighborLists, measure: Measure, resources: &Resources) -> Result<Self> {
         let words = lists.len().div_ceil(64);
         resources.job.begin("find self-loops", words as u64);
-        let loops = resources.share(words, |word, buffer: &mut Vec<u32>| -> Result<u64> {
-            let mut bits = 0;
-            for vertex in word * 64..lists.len().min((word + 1) * 64) {
-                let vertex = vertex as u32;
-                let is_loop = lists.of_vertex(vertex, buffer)?.binary_search(&vertex).is_ok();
-                bits |= u64::from(is_loop) << (vertex % 64);
-            }
-            resources.job.advance(1);
-            Ok(bits)
-        })?;
+        let loops =
+            resources.parallel_map(words, |word, buffer: &mut Vec<u32>| -> Result<u64> {
+                let mut bits = 0;
+                for vertex in word * 64..lists.len().min((word + 1) * 64) {
+                    let vertex = vertex as u32;
+                    let is_loop = lists.of_vertex(vertex, buffer)?.binary_search(&vertex).is_ok();
+                    bits |= u64::from(is_loop) << (vertex % 64);
+                }
+                resources.job.advance(1);
+                Ok(bits)
+            })?;
         Ok(Self { lists, measure, loops })
     }
 
@@ -309,7 +310,7 @@ fn push_pairs(
         let mut order: Vec<u32> = (0..pairs.len() as u32).collect();
         order.sort_unstable_by_key(|at| pairs[*at as usize].map(|(vertex, _)| vertex));
         let chunks: Vec<&[u32]> = order.chunks(CLAIM).collect();
-        let scores = resources.share(
+        let scores = resources.parallel_map(
             chunks.len(),
             |chunk, buffers: &mut [Vec<u32>; 2]| -> Result<Vec<f64>> {
                 let score = |at: &u32| {
@@ -379,7 +380,7 @@ fn push_partners(
         }
         vertices.retain(|vertex| *vertex < connected);
         let claims: Vec<&[u64]> = vertices.chunks(VERTEX_CLAIM).collect();
-        let partners_by_vertex = resources.share(
+        let partners_by_vertex = resources.parallel_map(
             claims.len(),
             |claim, search: &mut Search| -> Result<Vec<(u32, Vec<Partner>)>> {
                 let partners_of = |vertex: &u64| {

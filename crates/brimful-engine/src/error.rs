@@ -23,9 +23,9 @@ pub enum Error {
     /// Another process of the run is lost or has failed.
     #[error("{0}")]
     Exchange(Box<dyn std::error::Error + Send + Sync>),
-    /// No failure: the share of this process in a run is done, and the observer has the result.
-    #[error("the share of this process in a run is done")]
-    ShareDone(Box<Stats>),
+    /// No failure: this process has finished its part of a run, and the driver has the result.
+    #[error("this process has finished its part of a run")]
+    ProcessDone(Box<Stats>),
     /// The program failed.
     #[error("{0}")]
     Program(String),
@@ -78,7 +78,7 @@ impl Error {
             Self::Graph(error) => error.kind(),
             Self::Store(error) => error.kind(),
             Self::Usage(_) => ErrorKind::Usage,
-            Self::ShareDone(_) | Self::Internal(_) => ErrorKind::Internal,
+            Self::ProcessDone(_) | Self::Internal(_) => ErrorKind::Internal,
             Self::Exchange(_) => ErrorKind::Io,
             Self::Program(_) | Self::ProgramCall(_) | Self::Kernel { .. } => ErrorKind::Program,
         }

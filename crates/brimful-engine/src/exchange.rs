@@ -1,6 +1,7 @@
-//! The connection between the processes that make a run together. An exchange only moves bytes;
-//! `run/share.rs`, `gather/share.rs` and, for programs on stores, `brimful-execution` define their
-//! meaning.
+//! The connection between the processes that make a run together.
+//!
+//! An exchange only moves bytes. Their meaning is defined in `run/distributed.rs`,
+//! `gather/distributed.rs` and, for programs on stores, in `brimful-execution`.
 //!
 //! `division`: the part of each process.
 
@@ -21,16 +22,16 @@ pub struct Contribution {
     /// Partial results and figures, for all processes.
     pub facts: Received,
     /// New signals or states. [`Exchange::all_gather`] delivers them to all processes but the
-    /// observer; they are empty if no process reads them. [`Exchange::scatter`] delivers the part
+    /// driver; they are empty if no process reads them. [`Exchange::scatter`] delivers the part
     /// for this process.
     pub signals: Received,
 }
 
 /// The connection to the other processes of a run. All processes make the same calls. Those that
-/// own intervals of a graph, or partitions of its vertices, are numbered; the observer owns none.
+/// own intervals of a graph, or partitions of its vertices, are numbered; the driver owns none.
 pub trait Exchange: Debug + Send + Sync {
     /// Sends the contribution of this process, and waits for those of all processes that own
-    /// intervals, in order. The observer contributes nothing.
+    /// intervals, in order. The driver contributes nothing.
     ///
     /// # Errors
     /// [`crate::Error::Exchange`] if a process is lost; [`brimful_store::Error::Interrupted`] after
@@ -38,14 +39,14 @@ pub trait Exchange: Debug + Send + Sync {
     fn all_gather(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Contribution>>;
 
     /// Sends facts to all processes and a part to each: to those that own intervals, in order, and
-    /// last to the observer. Waits for the contributions of all processes that own intervals, in
+    /// last to the driver. Waits for the contributions of all processes that own intervals, in
     /// order. The part of a process for itself is not sent, and it receives an empty one.
     ///
     /// # Errors
     /// As [`Exchange::all_gather`].
     fn scatter(&self, facts: &[u8], parts: &[&[u8]], job: &Job) -> Result<Vec<Contribution>>;
 
-    /// Sends the records of this process's vertices to the observer. The observer sends nothing,
+    /// Sends the records of this process's vertices to the driver. The driver sends nothing,
     /// and receives the records of all processes that own intervals, in order. Other processes
     /// receive nothing.
     ///
@@ -62,12 +63,12 @@ pub trait Exchange: Debug + Send + Sync {
     fn share_memory(&self, max_bytes: u64) -> Result<()>;
 }
 
-/// The share of this process in a run.
+/// The connection of this process to the others of a run, and its place among them.
 #[derive(Debug, Clone)]
-pub struct Share {
+pub struct Communicator {
     /// Processes that own intervals.
     pub count: usize,
-    /// The position of this process among those; `None`: it is the observer.
+    /// The position of this process among those; `None`: it is the driver.
     pub index: Option<usize>,
     /// True if the processes that own intervals can share memory.
     pub shares_memory: bool,
@@ -75,7 +76,7 @@ pub struct Share {
     pub exchange: Arc<dyn Exchange>,
 }
 
-impl Share {
+impl Communicator {
     /// Like [`Exchange::all_gather`]: one contribution of each process that owns intervals.
     ///
     /// # Errors
@@ -87,7 +88,7 @@ impl Share {
     /// Like [`Exchange::scatter`]: one contribution of each process that owns intervals.
     ///
     /// # Errors
-    /// As [`Share::all_gather`].
+    /// As [`Communicator::all_gather`].
     pub fn scatter(&self, facts: &[u8], parts: &[&[u8]], job: &Job) -> Result<Vec<Contribution>> {
         self.of_all(self.exchange.scatter(facts, parts, job)?)
     }
@@ -102,9 +103,9 @@ pub fn malformed() -> crate::Error {
     crate::Error::Exchange("a worker sent bytes of another run; please report it".into())
 }
 
-impl Share {
-    /// True if this process is the observer.
-    pub fn observes(&self) -> bool {
+impl Communicator {
+    /// True if this process is the driver.
+    pub fn is_driver(&self) -> bool {
         self.index.is_none()
     }
 }

@@ -3,9 +3,9 @@
 
 mod changes;
 mod checkpoint;
+mod distributed;
 mod lists;
 mod run;
-mod share;
 mod step;
 mod unpacked;
 mod urgent;

@@ -10,9 +10,9 @@ pub(crate) mod asynchronous;
 mod checkpoint;
 mod context;
 mod dense;
+mod distributed;
 mod ordered;
 mod prioritized;
-mod share;
 mod sparse;
 pub(crate) mod unpacked;
 mod windowed;
@@ -69,7 +69,7 @@ pub struct Output<P: Program> {
 /// [`brimful_store::Error::Budget`] before any work if the budget is too small; [`Error::Usage`]
 /// for options that the program or the graph does not support; corruption and I/O errors when they
 /// occur; [`brimful_store::Error::Interrupted`] after a cancellation. In one of several processes
-/// [`Error::ShareDone`] at the end, unless it is the observer.
+/// [`Error::ProcessDone`] at the end, unless it is the driver.
 pub fn run<P: Program>(
     program: &P,
     graph: &Graph,
@@ -80,7 +80,7 @@ pub fn run<P: Program>(
     options.check::<P>()?;
     // The smallest budget of all stages, including a missing index, is checked before the first.
     let (needs, extent) = (
-        Needs::of(program).of_share(options.share.is_some()),
+        Needs::of(program).distributed(options.communicator.is_some()),
         Extent::of(graph, program.indexes(), options.weighted),
     );
     let setting = Setting::new(&extent, resources);
@@ -149,7 +149,7 @@ impl<'a, P: Program> ShardRun<'a, P> {
                 None => None,
             };
         let may_be_sparse = options.traversal != TraversalMode::Dense
-            && !division.as_ref().is_some_and(Division::observes);
+            && !division.as_ref().is_some_and(Division::is_driver);
         let load = |limits| {
             let (intervals, workers) = (schedule.intervals, resources.workers());
             Sparse::load(files, intervals, owned, vertices as u64, limits, workers)

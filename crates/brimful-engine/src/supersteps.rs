@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
-use crate::exchange::Share;
+use crate::exchange::Communicator;
 use crate::plan::options::RunOptions;
 use crate::result::stats::{Durations, Reason, Stats, Swept, Traversal, Work};
 
@@ -133,8 +133,8 @@ pub(crate) trait Resumable: Supersteps<Error = Error> {
 pub(crate) struct Prepared<'a> {
     checkpointer: Option<Checkpointer<'a>>,
     index_seconds: f64,
-    /// Of several processes, only the observer writes checkpoints and returns the states.
-    observes: bool,
+    /// Of several processes, only the driver writes checkpoints and returns the states.
+    has_result: bool,
 }
 
 /// Opens the checkpoints of a run of this identity, and builds the index that it walks if the graph
@@ -146,18 +146,18 @@ pub(crate) fn prepare<'a>(
     identity: &[(&str, String)],
     resources: &'a Resources,
 ) -> Result<Prepared<'a>> {
-    let observes = options.share.as_ref().is_none_or(Share::observes);
-    let open = |chosen| Checkpointer::open(chosen, graph, identity, resources, observes);
+    let has_result = options.communicator.as_ref().is_none_or(Communicator::is_driver);
+    let open = |chosen| Checkpointer::open(chosen, graph, identity, resources, has_result);
     let checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     options.check_index(graph, indexes)?;
     let index_seconds = build_missing(graph, indexes, resources)?;
-    Ok(Prepared { checkpointer, index_seconds, observes })
+    Ok(Prepared { checkpointer, index_seconds, has_result })
 }
 
 /// Creates a run, starts or resumes it, runs its supersteps, and returns it with its figures.
 ///
 /// # Errors
-/// Errors of the run; [`Error::ShareDone`] at the end in a process that is not the observer.
+/// Errors of the run; [`Error::ProcessDone`] at the end in a process that is not the driver.
 pub(crate) fn run_to_end<R: Resumable>(
     graph: &Graph,
     options: &RunOptions,
@@ -166,9 +166,9 @@ pub(crate) fn run_to_end<R: Resumable>(
     make: impl FnOnce() -> Result<R>,
 ) -> Result<(R, Stats)> {
     let (begin, moved_before) = (Instant::now(), moved(graph, resources));
-    let (mut run, observes) = (make()?, prepared.observes);
+    let (mut run, has_result) = (make()?, prepared.has_result);
     let stats = finish(&mut run, graph, options, resources, prepared, begin, moved_before)?;
-    if observes { Ok((run, stats)) } else { Err(Error::ShareDone(Box::new(stats))) }
+    if has_result { Ok((run, stats)) } else { Err(Error::ProcessDone(Box::new(stats))) }
 }
 
 /// Runs `run`, whose construction began at `begin`, to its end. It is compiled once for all

@@ -1,7 +1,7 @@
 //! Programs on the vertices of a graph: opens stores and fills them from shards.
 //!
 //! - `edges`: the data of an edge; `hubs`: memory for vertices with very many edges; `shards`:
-//!   whole vertices from shards; `memory`: the shares of the budget.
+//!   whole vertices from shards; `memory`: the processes of the budget.
 //!
 //! Vertices are ranks in the graph's internal order; errors name them by their external ids.
 
@@ -27,14 +27,14 @@ use brimful_vertices::{
 use crate::checkpoint::RunCheckpoints;
 use crate::error::{Error, Result, element, of_batch};
 use crate::hubs::{Copies, Hubs, bytes_of_graph};
-use crate::partition_shares::PartitionShares;
+use crate::process_partitions::ProcessPartitions;
 use crate::program::{VertexOf, VertexProgram};
 use crate::{Execution, ExecutionOptions, Loading, Partitioner, Partitioning};
 
 pub use crate::options::StoreOptions;
 pub use edges::EdgeData;
 pub(crate) use edges::{ALONG, Tagged, direction, plain_field};
-pub(crate) use memory::{LoadingShares, memory_of_shares};
+pub(crate) use memory::{LoadingShares, memory_of_processes};
 pub(crate) use shards::edge_bytes;
 
 /// The store of a partition.
@@ -58,13 +58,13 @@ pub(crate) struct GraphPart<'g> {
 /// `program` on them. Edges carry their weight if `is_weighted`, else 1. If the run resumes from a
 /// checkpoint, the vertices are those of the checkpoint.
 ///
-/// With [`ExecutionOptions::share`] the vertices are those of the partitions of this process. All
-/// processes have partitions of consecutive vertices with about as much work, a vertex counting as
-/// eight edges, and each reads all edges of the graph once.
+/// With [`ExecutionOptions::communicator`] the vertices are those of the partitions of this
+/// process. All processes have partitions of consecutive vertices with about as much work, a vertex
+/// counting as eight edges, and each reads all edges of the graph once.
 ///
 /// # Errors
-/// [`Error::Usage`] for an unknown store, missing weights, or a share of vertices that a hash
-/// divides; [`Error::Program`] if a vertex has no initial state; a budget error with the needs of
+/// [`Error::Usage`] for an unknown store, missing weights, or vertices of several processes that a
+/// hash divides; [`Error::Program`] if a vertex has no initial state; a budget error with the needs of
 /// all vertices if they do not fit; errors of the store.
 pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
     program: P,
@@ -126,9 +126,12 @@ where
     P::Edge: EdgeData,
 {
     let each = partitions_of(options, resources.workers())?;
-    let shares = execution.share.as_ref().map(|share| PartitionShares::new(share, each));
-    let all = shares.as_ref().map_or(each, PartitionShares::partitions);
-    let own = shares.as_ref().map_or(0..each, PartitionShares::own);
+    let processes = execution
+        .communicator
+        .as_ref()
+        .map(|communicator| ProcessPartitions::new(communicator, each));
+    let all = processes.as_ref().map_or(each, ProcessPartitions::partitions);
+    let own = processes.as_ref().map_or(0..each, ProcessPartitions::own);
     let existing = options.kept.filter(|kept| !kept.edges.is_empty());
     let copies = Copies::new(options, size_of::<P::Edge>() as u64, resources.workers().min(each))?;
     let mut hubs = match own.is_empty() {
@@ -137,10 +140,10 @@ where
             Hubs::of_graph(copies, (part.graph, part.indexes, part.vertices), &resources.budget)?
         }
     };
-    // The observer needs less, but the run needs a budget that suffices for the other processes.
-    let lists = each + shares.as_ref().map_or(0, PartitionShares::partitions);
+    // The driver needs less, but the run needs a budget that suffices for the other processes.
+    let lists = each + processes.as_ref().map_or(0, ProcessPartitions::partitions);
     let shared = memory::shared(resources, lists, edge_bytes(part.is_weighted))
-        + shares.as_ref().map_or(0, PartitionShares::minimum_bytes);
+        + processes.as_ref().map_or(0, ProcessPartitions::minimum_bytes);
     let memory_bytes = memory::of_each_store(resources, each, shared)?;
     let score = program.cache_score().map(|score| -> ScoreFunction<VertexOf<P>> {
         Arc::new(move |vertex| {
@@ -153,11 +156,11 @@ where
     // Kept vertices stay in their partitions.
     let more = if options.kept.is_some() { 0 } else { COLLECT_SIGNALS };
     let partitioner = partitioner(options, part.graph, (part.vertices, more), all)?;
-    let ranks = match &shares {
+    let ranks = match &processes {
         None => 0..part.vertices,
         Some(_) => partitioner.vertices(own, part.vertices).ok_or_else(needs_ranges)?,
     };
-    let mut loading = Loading::divided(program, partitioner, (stores, shares), resources)?;
+    let mut loading = Loading::divided(program, partitioner, (stores, processes), resources)?;
     let folder = scratch_folder(part.graph, execution.scratch_folder.as_deref());
     let execution =
         ExecutionOptions { scratch_folder: Some(folder.path().into()), ..execution.clone() };
@@ -343,20 +346,20 @@ pub(crate) fn vertices_of_processes(
     stores: &StoreOptions<'_>,
     graph: &Graph,
     vertices: u64,
-    shares: &PartitionShares,
+    processes: &ProcessPartitions,
 ) -> Result<Vec<(u64, u64)>> {
     let all = (vertices, COLLECT_SIGNALS);
-    let partitioner = partitioner(stores, graph, all, shares.partitions())?;
+    let partitioner = partitioner(stores, graph, all, processes.partitions())?;
     let mut degrees = graph.degrees_of_first(vertices);
     let of_process = |index| -> Result<(u64, u64)> {
-        let own = partitioner.vertices(shares.of_process(index), vertices);
+        let own = partitioner.vertices(processes.of_process(index), vertices);
         let own = own.ok_or_else(needs_ranges)?;
         let count = own.end - own.start;
         // The vertices of processes follow each other.
         let edges = degrees.by_ref().take(count as usize).sum::<brimful_graph::Result<u64>>()?;
         Ok((count, edges))
     };
-    (0..shares.share.count).map(of_process).collect()
+    (0..processes.communicator.count).map(of_process).collect()
 }
 
 /// The error if the vertices of a process are not a range.

@@ -9,7 +9,7 @@
 //!   signals that gather for a partition; `exchange`: queues between workers, and the detection of
 //!   termination.
 //! - [`lists`]: vertices that are due to signal, and signals that wait to be collected.
-//! - `partition_shares`: the partitions of several processes that make a run together; `share`:
+//! - `process_partitions`: the partitions of several processes that make a run together; `share`:
 //!   their exchange.
 //! - [`checkpoint`]: checkpoints of vertices; `due`: their lists of vertices that are due to
 //!   signal; [`kept`]: stores that stay after a run.
@@ -79,6 +79,7 @@
 mod asynchronous;
 pub mod checkpoint;
 mod context;
+mod distributed;
 mod due;
 pub mod error;
 mod exchange;
@@ -90,11 +91,10 @@ pub mod loading;
 pub mod numeric;
 pub mod options;
 mod outbox;
-mod partition_shares;
 pub mod partitioner;
+mod process_partitions;
 pub mod program;
 pub mod run;
-mod share;
 pub mod stats;
 mod synchronous;
 mod together;

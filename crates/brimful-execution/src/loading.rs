@@ -15,8 +15,8 @@ use crate::due::DueVertices;
 use crate::error::{Error, Result, element};
 use crate::hubs::Hubs;
 use crate::options::Start;
-use crate::partition_shares::PartitionShares;
 use crate::partitioner::Partitioner;
+use crate::process_partitions::ProcessPartitions;
 use crate::program::{VertexOf, VertexProgram};
 
 /// Maximum and minimum bytes of gathered vertices.
@@ -58,7 +58,7 @@ pub(crate) struct Loaded<P: VertexProgram, S> {
     /// The vertices that signal first; `None`: every vertex decides whether it signals.
     pub(crate) due: Option<DueVertices>,
     pub(crate) hubs: Option<Hubs>,
-    pub(crate) shares: Option<PartitionShares>,
+    pub(crate) processes: Option<ProcessPartitions>,
 }
 
 /// A partition in loading.
@@ -83,8 +83,8 @@ pub struct Loading<'r, P: VertexProgram, S> {
     pub(crate) due: Option<DueVertices>,
     /// Reserves the memory for copies of the largest vertices.
     hubs: Option<Hubs>,
-    /// The shares of the partitions, if several processes make the run.
-    shares: Option<PartitionShares>,
+    /// The processes of the partitions, if several processes make the run.
+    processes: Option<ProcessPartitions>,
     key: Vec<u8>,
 }
 
@@ -106,7 +106,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         Self::divided(program, partitioner, (stores, None), resources)
     }
 
-    /// Starts loading into the stores of the partitions of this process; the observer of a run has
+    /// Starts loading into the stores of the partitions of this process; the driver of a run has
     /// none.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     pub(crate) fn divided(
         program: P,
         partitioner: Partitioner<P::Id>,
-        (stores, shares): (Vec<S>, Option<PartitionShares>),
+        (stores, processes): (Vec<S>, Option<ProcessPartitions>),
         resources: &'r Resources,
     ) -> Result<Self> {
         let bytes = gathered_bytes(resources.budget.free());
@@ -138,7 +138,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             prior: PriorRun::default(),
             due: None,
             hubs: None,
-            shares,
+            processes,
             key: Vec::new(),
         })
     }
@@ -169,9 +169,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// # Errors
     /// Errors of its store.
     pub fn add_vertex(&mut self, vertex: VertexOf<P>) -> Result<()> {
-        let shares = self.shares.as_ref();
-        let partitions = shares.map_or(self.parts.len(), PartitionShares::partitions);
-        let first = shares.map_or(0, |shares| shares.own().start);
+        let processes = self.processes.as_ref();
+        let partitions = processes.map_or(self.parts.len(), ProcessPartitions::partitions);
+        let first = processes.map_or(0, |processes| processes.own().start);
         let partition = self.partitioner.partition(vertex.id(), &mut self.key, partitions);
         self.gathered_bytes += (size_of::<VertexOf<P>>() + vertex.heap_bytes()) as u64;
         // A partition of another process has no element.
@@ -230,7 +230,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             return Ok(());
         }
         let (program, parts, resources) = (&*program, &*parts, *resources);
-        let all = resources.share(parts.len(), |place, (): &mut ()| -> Result<()> {
+        let all = resources.parallel_map(parts.len(), |place, (): &mut ()| -> Result<()> {
             let Some(part) = parts.get(place) else { return Ok(()) };
             let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
             let done = part.store.for_each(&mut |vertex| {
@@ -252,11 +252,12 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// Stores the remaining vertices and ends loading.
     pub(crate) fn finish(mut self) -> Result<Loaded<P, S>> {
         self.store()?;
-        let Self { program, partitioner, parts, duplicates, prior, due, hubs, shares, .. } = self;
+        let Self { program, partitioner, parts, duplicates, prior, due, hubs, processes, .. } =
+            self;
         let part = |part: Mutex<LoadingPartition<P, S>>| {
             part.into_inner().unwrap_or_else(PoisonError::into_inner)
         };
         let parts = parts.into_iter().map(part).map(|part| (part.store, part.edges)).collect();
-        Ok(Loaded { program, partitioner, parts, duplicates, prior, due, hubs, shares })
+        Ok(Loaded { program, partitioner, parts, duplicates, prior, due, hubs, processes })
     }
 }

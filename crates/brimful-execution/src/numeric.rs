@@ -26,7 +26,7 @@ mod sizes;
 use std::time::{Duration, Instant};
 
 use brimful_engine::checkpoint::Every;
-use brimful_engine::exchange::Share;
+use brimful_engine::exchange::Communicator;
 use brimful_engine::result::stats::{Durations, Swept, Traversal};
 use brimful_engine::run::identity;
 use brimful_engine::supersteps::{Supersteps, build_missing, moved, run_supersteps};
@@ -78,7 +78,7 @@ pub struct NumericOptions<'s> {
 /// [`Error::Usage`] for options that the program, the graph or the store does not support, such as
 /// weights on a graph without them, or no supersteps for a program that needs them; budget errors;
 /// errors of the store; [`Error::Program`] with the external id of the vertex. In one of several
-/// processes [`brimful_engine::Error::ShareDone`] at the end, unless it is the observer.
+/// processes [`brimful_engine::Error::ProcessDone`] at the end, unless it is the driver.
 pub fn run<P: Program>(
     program: &P,
     graph: &Graph,
@@ -106,7 +106,7 @@ fn run_in<P: Program>(
     let checkpoints = options.run.checkpoints.as_ref().map(open).transpose()?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let moved_before = moved(graph, resources);
-    let has_result = options.run.share.as_ref().is_none_or(Share::observes);
+    let has_result = options.run.communicator.as_ref().is_none_or(Communicator::is_driver);
     let (states, _memory) = match has_result {
         true => room_for_result(program.state_len(), graph, options, resources)?,
         false => (ScratchArray::resident(0, 1), None),
@@ -139,7 +139,7 @@ fn run_in<P: Program>(
         store: Some(done.stats),
     };
     if !has_result {
-        return Err(Error::Engine(brimful_engine::Error::ShareDone(Box::new(stats))));
+        return Err(Error::Engine(brimful_engine::Error::ProcessDone(Box::new(stats))));
     }
     let Typed { states, isolated, globals, .. } = typed;
     Ok(Output { states, isolated, aggregate: globals.aggregate, stats })
@@ -279,7 +279,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             collect_threshold: options.run.collect_threshold,
             lists: options.lists,
             scratch_folder: options.run.scratch_folder.clone(),
-            share: options.run.share.clone(),
+            communicator: options.run.communicator.clone(),
             has_fixed_stores: options.stores.are_fixed()?,
         };
         let serializer = || named(options.serializer.unwrap_or("native"));
@@ -394,7 +394,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
     fn finish(mut self, reason: Reason) -> Result<Done> {
         let checkpoints = self.checkpoints.take().map(NumericCheckpoints::finish).transpose()?;
         let seconds = self.begin.elapsed().as_secs_f64();
-        if self.options.run.share.is_some() {
+        if self.options.run.communicator.is_some() {
             self.execution
                 .gather(&mut write_record::<Numeric<'r, S, M, E>, S>, &mut keep_records)?;
         } else {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use brimful_engine::exchange::Share;
+use brimful_engine::exchange::Communicator;
 use brimful_vertices::Schemes;
 use brimful_vertices::cache::Choice;
 
@@ -53,9 +53,9 @@ pub struct ExecutionOptions {
     pub lists: ListLocation,
     /// The folder for data that exceeds memory; `None`: the system's folder for temporary files.
     pub scratch_folder: Option<PathBuf>,
-    /// The share of this process, if several processes make the run together; see
+    /// The connection to the other processes, if several make the run together; see
     /// [`crate::from_graph::start`].
-    pub share: Option<Share>,
+    pub communicator: Option<Communicator>,
     /// True if the memory of stores no longer grows: lists may then take most of the rest,
     /// otherwise half of it.
     pub has_fixed_stores: bool,

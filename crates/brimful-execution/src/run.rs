@@ -22,8 +22,8 @@ use crate::loading::PriorRun;
 use crate::loading::{Loaded, Loading};
 use crate::options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Scheduler};
 use crate::outbox::Outbox;
-use crate::partition_shares::{Connected, PartitionShares};
 use crate::partitioner::{Owners, Partitioner, assign};
+use crate::process_partitions::{Connected, ProcessPartitions};
 use crate::program::{VertexOf, VertexProgram};
 use crate::stats::{ExecutionStats, SuperstepFigures, add};
 use crate::worker::{Announced, Worker};
@@ -110,17 +110,18 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         let resources = loading.resources;
-        let Loaded { program, partitioner, mut parts, duplicates, prior, due, hubs, shares } =
+        let Loaded { program, partitioner, mut parts, duplicates, prior, due, hubs, processes } =
             loading.finish()?;
-        let relays = shares.as_ref().map_or(0, PartitionShares::relays);
+        let relays = processes.as_ref().map_or(0, ProcessPartitions::relays);
         let (count, workers) = ((parts.len() + relays) as u64, resources.workers());
         let packets = packet_bytes(workers, parts.len().max(relays));
-        let batches = shares.as_ref().map_or(0, PartitionShares::minimum_bytes);
+        let batches = processes.as_ref().map_or(0, ProcessPartitions::minimum_bytes);
         for (store, _) in &mut parts {
             store.leave_free(MIN_LISTS * count + packets + batches)?;
         }
-        let first = shares.as_ref().map_or(0, |shares| shares.own().start);
-        let connected = shares.map(|shares| Connected::new(shares, resources)).transpose()?;
+        let first = processes.as_ref().map_or(0, |processes| processes.own().start);
+        let connected =
+            processes.map(|processes| Connected::new(processes, resources)).transpose()?;
         let each = match options.lists {
             ListLocation::Memory => {
                 let most = list_bytes(resources.budget.free(), options.has_fixed_stores);

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
+#[path = "execution/distributed.rs"]
+mod distributed;
 #[path = "execution/facts.rs"]
 mod facts;
 #[path = "execution/failures.rs"]
@@ -11,7 +13,5 @@ mod failures;
 mod processes;
 #[path = "execution/programs.rs"]
 mod programs;
-#[path = "execution/share.rs"]
-mod share;
 #[path = "execution/stopping.rs"]
 mod stopping;

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use brimful::engine::exchange::{Contribution, Exchange, Received, Share};
-use brimful::engine::plan::dealing::Crew;
+use brimful::engine::exchange::{Communicator, Contribution, Exchange, Received};
+use brimful::engine::plan::partitioning::ClusterSize;
 use brimful::engine::{Error, Result};
 use brimful::store::Job;
 use pyo3::buffer::PyBuffer;
@@ -20,23 +20,23 @@ use pyo3::types::PyTuple;
 /// Seconds between two checks for a cancellation during a wait.
 pub(crate) const TICK_SECONDS: f64 = 0.1;
 
-/// The share of this process, as given from Python.
+/// The communicator of this process, as given from Python.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct GivenShare {
+pub(crate) struct GivenCommunicator {
     /// Processes that own intervals.
     count: usize,
-    /// The position of this one among them; None: it is the observer.
+    /// The position of this one among them; None: it is the driver.
     index: Option<usize>,
     /// True if all of them are on one node.
     together: bool,
     connection: Py<PyAny>,
 }
 
-impl GivenShare {
-    pub(crate) fn share(&self, py: Python<'_>) -> Share {
+impl GivenCommunicator {
+    pub(crate) fn communicator(&self, py: Python<'_>) -> Communicator {
         let connection = Connection(self.connection.clone_ref(py));
-        Share {
+        Communicator {
             count: self.count,
             index: self.index,
             shares_memory: self.together,
@@ -48,15 +48,15 @@ impl GivenShare {
 /// The workers of a forecast, as given from Python.
 #[derive(Debug, Clone, Copy, FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct GivenCrew {
+pub(crate) struct GivenClusterSize {
     workers: u64,
     /// The cores that they share; None: each has its own machine.
     cores: Option<u64>,
 }
 
-impl GivenCrew {
-    pub(crate) fn crew(self) -> Crew {
-        Crew { workers: self.workers, cores: self.cores }
+impl GivenClusterSize {
+    pub(crate) fn size(self) -> ClusterSize {
+        ClusterSize { workers: self.workers, cores: self.cores }
     }
 }
 

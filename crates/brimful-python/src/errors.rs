@@ -10,7 +10,7 @@ use brimful::{collections, graph};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 
-use crate::figures::share_figures;
+use crate::figures::process_figures;
 use crate::raised::Raised;
 
 /// An error on its way to Python.
@@ -104,9 +104,9 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         {
             return Ok(raised.clone_ref(py));
         }
-        Error::Engine(EngineError::ShareDone(stats)) => {
-            let class = py.import("brimful.cluster.exchange")?.getattr("ShareDone")?;
-            return Ok(PyErr::from_value(class.call1((share_figures(py, stats)?,))?));
+        Error::Engine(EngineError::ProcessDone(stats)) => {
+            let class = py.import("brimful.cluster.exchange")?.getattr("ProcessDone")?;
+            return Ok(PyErr::from_value(class.call1((process_figures(py, stats)?,))?));
         }
         Error::Vertices(VerticesError::Plugin { source, .. })
             if let Some(raised) = source.downcast_ref::<PyErr>() =>

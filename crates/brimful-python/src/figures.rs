@@ -42,8 +42,8 @@ pub(crate) fn phases<'py>(
     Ok(out)
 }
 
-/// The figures of the share of this process in a run that several made.
-pub(crate) fn share_figures<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+/// The figures of this process in a run that several made.
+pub(crate) fn process_figures<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("threads", stats.threads)?;
     out.set_item("supersteps", stats.supersteps)?;

@@ -34,7 +34,7 @@ use self::shapes::{
 };
 use self::steps::{Steps, Words};
 use crate::call::GivenResources;
-use crate::cluster::GivenShare;
+use crate::cluster::GivenCommunicator;
 use crate::errors::{Failure, internal};
 use crate::graph::Graph;
 use crate::plugin::{library_bytes, with_store};
@@ -102,7 +102,7 @@ impl Description {
 /// Runs a kernel on a graph.
 #[pyfunction]
 #[pyo3(signature = (
-    graph, description, *, steps, store, checkpoints, identity, resources, share
+    graph, description, *, steps, store, checkpoints, identity, resources, communicator
 ))]
 pub(crate) fn run_kernel<'py>(
     py: Python<'py>,
@@ -113,7 +113,7 @@ pub(crate) fn run_kernel<'py>(
     checkpoints: GivenCheckpoints<'py>,
     identity: Vec<(String, String)>,
     resources: GivenResources<'py>,
-    share: Option<GivenShare>,
+    communicator: Option<GivenCommunicator>,
 ) -> PyResult<Result> {
     let inner = Arc::clone(&graph.get().inner);
     let mut checkpoints =
@@ -130,7 +130,7 @@ pub(crate) fn run_kernel<'py>(
         max_supersteps: steps.max_supersteps.map(|count| count.saturating_sub(first)),
         store: store.choice()?,
         checkpoints,
-        share: share.map(|share| share.share(py)),
+        communicator: communicator.map(|communicator| communicator.communicator(py)),
         ..Request::default()
     };
     let GivenResources { limits, progress } = resources;

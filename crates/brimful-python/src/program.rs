@@ -3,11 +3,12 @@
 //! - `value`: states and signals, alive or as bytes; `record`: the records of vertices with them.
 //! - `calls`: the calls of the program's methods; `purity`: checks that they change no object.
 //! - `states`: the result; `extra_state`: the data of a checkpoint in addition to the vertices.
-//! - `sharing`: the share of this process, if several make the run.
+//! - `distribution`: the part of this process, if several make the run.
 //! - `ids`: external ids of vertices, also of those that the program creates; `kept`: vertices
 //!   between runs.
 
 mod calls;
+mod distribution;
 mod extra_state;
 mod graph_ids;
 mod ids;
@@ -15,7 +16,6 @@ pub(crate) mod kept;
 mod packed;
 mod purity;
 mod record;
-mod sharing;
 mod states;
 mod value;
 
@@ -38,7 +38,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::call::{GivenResources, Limits};
-use crate::cluster::GivenShare;
+use crate::cluster::GivenCommunicator;
 use crate::errors::{Failure, raised};
 use crate::graph::Graph;
 use crate::plugin::{library_bytes, with_store};
@@ -49,12 +49,12 @@ use crate::request::{
 use crate::run::{store_figures, work_figures};
 pub(crate) use calls::Seen;
 use calls::{Program, in_own_words};
+use distribution::Distribution;
 use extra_state::ExtraState;
 use graph_ids::GraphIds;
 use ids::Ids;
 use kept::{Copied, Keeping, Location};
 use record::Records;
-use sharing::Sharing;
 pub(crate) use states::States;
 use states::{InMemory, Source};
 use value::{MemoryWatch, Value, Values};
@@ -79,8 +79,8 @@ struct Settings {
     checkpoints: Option<CheckpointOptions>,
     /// How the vertices stay in the store; `None`: they are removed after the run.
     keeping: Option<Keeping>,
-    /// The share of this process, if several make the run.
-    sharing: Option<Sharing>,
+    /// The part of this process, if several make the run.
+    distribution: Option<Distribution>,
 }
 
 /// A program, as given from Python.
@@ -106,7 +106,7 @@ pub(crate) struct GivenProgram {
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
 #[pyo3(signature = (
-    graph, program, *, steps, store, keeping, checkpoints, identity, share, resources
+    graph, program, *, steps, store, keeping, checkpoints, identity, communicator, resources
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_program(
@@ -118,7 +118,7 @@ pub(crate) fn run_program(
     keeping: Option<(String, bool)>,
     checkpoints: GivenCheckpoints<'_>,
     identity: Vec<(String, String)>,
-    share: Option<(GivenShare, Py<PyAny>)>,
+    communicator: Option<(GivenCommunicator, Py<PyAny>)>,
     resources: GivenResources<'_>,
 ) -> PyResult<States> {
     let inner = Arc::clone(&graph.get().inner);
@@ -152,7 +152,8 @@ pub(crate) fn run_program(
             start: if continues { Start::Continue } else { Start::Fresh },
             is_pregel: program.addresses,
         }),
-        sharing: share.map(|(share, steps)| Sharing::new(py, &share, steps)),
+        distribution: communicator
+            .map(|(communicator, steps)| Distribution::new(py, &communicator, steps)),
     };
     if steps.max_supersteps.is_some() && steps.mode == "async" {
         let problem = "the asynchronous mode has no supersteps to limit; leave max_supersteps= out";
@@ -171,7 +172,7 @@ pub(crate) fn run_program(
         let mut location =
             Location::new(&choice, &inner, (settings.keeping.as_ref(), steps.weighted))?;
         let on_disk = kind.has_share();
-        if settings.sharing.is_none() {
+        if settings.distribution.is_none() {
             let result = if on_disk { 0 } else { in_steps(result_bytes(&inner)) };
             let others = |shared| result + GraphIds::bytes_beside(&inner, on_disk, shared + result);
             let kept = location.vertices();
@@ -186,7 +187,7 @@ pub(crate) fn run_program(
         let program = program.map_err(|error| Error::Usage(error.to_string()))?;
         let result = match kind {
             // Several processes have several stores.
-            _ if settings.sharing.is_some() => ResultPlace::Memory,
+            _ if settings.distribution.is_some() => ResultPlace::Memory,
             StoreKind::Live | StoreKind::Memory => ResultPlace::Memory,
             StoreKind::Folder if store.opener.is_none() => ResultPlace::Store,
             StoreKind::Folder | StoreKind::Database if settings.keeping.is_some() => {
@@ -273,7 +274,7 @@ fn run(
     let (ids, values) = (Arc::clone(&program.ids), Arc::clone(&program.values));
     let superstep = Arc::clone(&program.superstep);
     let is_here = result == ResultPlace::Memory
-        && settings.sharing.as_ref().is_none_or(|one| one.share.observes());
+        && settings.distribution.as_ref().is_none_or(|one| one.communicator.is_driver());
     let memory = result_memory(graph, is_here, resources)?;
     let most = settings.max_supersteps.unwrap_or(DEFAULT_MAX_SUPERSTEPS);
     let open = |chosen| RunCheckpoints::open(chosen, (settings.mode, most), graph, &[], resources);
@@ -312,9 +313,9 @@ fn run(
     };
     // Requests of Pregel create vertices and remove them.
     let changes = settings.creates;
-    if let Some(sharing) = &settings.sharing {
+    if let Some(distribution) = &settings.distribution {
         let own = (Arc::clone(&ids), Arc::clone(&values));
-        return sharing
+        return distribution
             .finish(&mut execution, own, (changes, memory), reason, resources)
             .map_err(by_author);
     }
@@ -388,7 +389,10 @@ fn started<'r>(
         signal_threshold: Some(settings.signal_threshold),
         collect_threshold: Some(settings.collect_threshold),
         lists: store.lists,
-        share: settings.sharing.as_ref().map(|sharing| sharing.share.clone()),
+        communicator: settings
+            .distribution
+            .as_ref()
+            .map(|distribution| distribution.communicator.clone()),
         ..ExecutionOptions::default()
     };
     location.begin()?;
@@ -413,8 +417,8 @@ fn started<'r>(
 
 /// Aggregates and Pregel's master act before superstep `number`; false if the master ends the run.
 fn wants_superstep(settings: &Settings, number: u64, resources: &Resources) -> Result<bool, Error> {
-    if let Some(sharing) = &settings.sharing {
-        return sharing.wants_superstep(number, &resources.job);
+    if let Some(distribution) = &settings.distribution {
+        return distribution.wants_superstep(number, &resources.job);
     }
     match &settings.next_superstep {
         None => Ok(true),

@@ -12,7 +12,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::cluster::{GivenCrew, GivenShare};
+use crate::cluster::{GivenClusterSize, GivenCommunicator};
 use crate::errors::Failure;
 use crate::plugin::schemes;
 use crate::vertex::Vertex;
@@ -44,10 +44,10 @@ pub(crate) struct Asked<'py> {
     pub(crate) max_supersteps: Option<u64>,
     pub(crate) weighted: bool,
     pub(crate) store: Store,
-    /// The share of this process, if several make the run.
-    pub(crate) share: Option<GivenShare>,
+    /// The connection to the other processes, if several make the run.
+    pub(crate) communicator: Option<GivenCommunicator>,
     /// The workers of a forecast for a cluster.
-    pub(crate) crew: Option<GivenCrew>,
+    pub(crate) cluster_size: Option<GivenClusterSize>,
 }
 
 /// The request, without checkpoints.
@@ -74,8 +74,11 @@ pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
         tolerance: asked.tolerance,
         max_supersteps: asked.max_supersteps,
         checkpoints: None,
-        share: asked.share.as_ref().map(|share| share.share(asked.params.py())),
-        crew: asked.crew.map(GivenCrew::crew),
+        communicator: asked
+            .communicator
+            .as_ref()
+            .map(|communicator| communicator.communicator(asked.params.py())),
+        cluster_size: asked.cluster_size.map(GivenClusterSize::size),
     })
 }
 

@@ -113,7 +113,7 @@ pub(crate) fn run<'py>(
     let opener = asked.store.opener.as_ref();
     let library = library_bytes(opener)?;
     // A run without a forecast is still valid. There is none for several processes.
-    let alone = request.share.is_none();
+    let alone = request.communicator.is_none();
     let predict = || Prediction::new(&request, Subject::Graph(&inner), limits, library).ok();
     let forecast = alone.then(predict).flatten();
     let limits = forecast.as_ref().map_or(limits.beside(library), Prediction::limits);

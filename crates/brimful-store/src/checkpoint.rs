@@ -346,7 +346,7 @@ impl Saved {
         + Sync,
     ) -> Result<()> {
         let (first, file) = (self.next, &self.file);
-        resources.share(count, |index, buffers: &mut Buffers| {
+        resources.parallel_map(count, |index, buffers: &mut Buffers| {
             let block = first + index;
             fill(index, buffers, &|window, buffer| {
                 if file.entries().get(block).is_none_or(|entry| entry.len != window.len() as u64) {

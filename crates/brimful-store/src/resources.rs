@@ -52,7 +52,7 @@ impl Resources {
     /// Calls `work(index, buffers)` for each index below `count`, on all threads, each with its own
     /// buffers. Returns the results by index. After a failure or a cancellation no thread begins
     /// another index.
-    pub fn share<Buffers: Default, R: Send, E: From<Error> + Send>(
+    pub fn parallel_map<Buffers: Default, R: Send, E: From<Error> + Send>(
         &self,
         count: usize,
         work: impl Fn(usize, &mut Buffers) -> Result<R, E> + Sync,
@@ -124,7 +124,7 @@ mod tests {
         for threads in 1..=4 {
             let resources =
                 Resources::new(Budget::new(1 << 20, 0), Arc::default(), Some(threads)).unwrap();
-            let squares = resources.share(1000, |index, calls: &mut usize| {
+            let squares = resources.parallel_map(1000, |index, calls: &mut usize| {
                 *calls += 1;
                 Ok::<_, Error>((index * index, *calls))
             });
@@ -141,7 +141,7 @@ mod tests {
     fn shared_work_ends_with_the_first_failure() {
         let resources = Resources::new(Budget::new(1 << 20, 0), Arc::default(), Some(2)).unwrap();
         let begun = AtomicUsize::new(0);
-        let result = resources.share(1_000_000, |_, (): &mut ()| {
+        let result = resources.parallel_map(1_000_000, |_, (): &mut ()| {
             begun.fetch_add(1, Ordering::Relaxed);
             Err::<(), _>(Error::Interrupted)
         });

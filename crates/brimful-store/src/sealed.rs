@@ -311,7 +311,7 @@ impl SealedWriter {
             self.end += len(index).next_multiple_of(8);
         }
         let file = &self.file;
-        let entries = resources.share(count, |index, buffers: &mut Buffers| {
+        let entries = resources.parallel_map(count, |index, buffers: &mut Buffers| {
             let entry = put(index, buffers, BlockSlot { file, offset: offsets[index] })?;
             // One call for all blocks, because single blocks may be small.
             file.start_writing(entry.offset, entry.len);

@@ -10,10 +10,10 @@
 //! same sequence whatever the number of workers, runs and pieces.
 
 mod forecast;
+mod memory_plan;
 mod merge;
 mod plan;
 mod run;
-mod share;
 mod writer;
 
 pub use forecast::{Filled, Sorting};
@@ -29,8 +29,8 @@ use crate::file::StoreFile;
 use crate::job::Job;
 use crate::radix;
 pub use crate::radix::Record;
+use crate::sorter::memory_plan::MemoryPlan;
 use crate::sorter::run::{Parts, RunStorage, SortedRun};
-use crate::sorter::share::Share;
 
 /// Sorts records in memory by radix; `buffer` grows to the size of `records`.
 pub fn sort_in_memory<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
@@ -54,7 +54,7 @@ pub struct Sorter<'j, R> {
     len: AtomicU64,
     /// Memory limit, in bytes.
     bytes: u64,
-    share: Share,
+    plan: MemoryPlan,
     /// Bytes that neither buffers nor runs in memory use.
     free: AtomicU64,
     job: &'j Job,
@@ -66,16 +66,16 @@ impl<'j, R: Record> Sorter<'j, R> {
     ///
     /// Below [`minimum_bytes`] it may use more.
     pub fn new(folder: &dyn Folder, bytes: u64, workers: usize, job: &'j Job) -> Result<Self> {
-        let share = Share::new(bytes, workers, size_of::<R>());
+        let plan = MemoryPlan::new(bytes, workers, size_of::<R>());
         Ok(Self {
             file: StoreFile::scratch(folder, job.traffic())?,
             file_end: AtomicU64::new(0),
             runs: Mutex::new(Vec::new()),
             len: AtomicU64::new(0),
             bytes,
-            share,
+            plan,
             free: AtomicU64::new(
-                bytes.saturating_sub((share.buffers(share.run_len(0)) * size_of::<R>()) as u64),
+                bytes.saturating_sub((plan.buffers(plan.run_len(0)) * size_of::<R>()) as u64),
             ),
             job,
         })
@@ -83,7 +83,7 @@ impl<'j, R: Record> Sorter<'j, R> {
 
     /// A writer for one worker.
     pub fn writer(&self) -> SortWriter<'_, 'j, R> {
-        let run_len = self.share.run_len(0);
+        let run_len = self.plan.run_len(0);
         SortWriter { sorter: self, run_len, records: Vec::new(), buffer: Vec::new() }
     }
 

@@ -14,7 +14,12 @@ from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.cli.request import add_request, run_request, sources_of
 from brimful.errors import UsageError
 from brimful.io.formats import GRAPH_SUFFIX
-from brimful.options.runs import CrewOptions, MachineOptions, OutputOptions, UnbuiltOptions
+from brimful.options.runs import (
+    MachineOptions,
+    OutputOptions,
+    PlannedClusterOptions,
+    UnbuiltOptions,
+)
 from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
 from brimful.wording import counted
@@ -45,7 +50,7 @@ def add_to(verbs: shared.Verbs) -> None:
     unbuilt = parser.add_argument_group("a graph that does not exist yet")
     shared.add_options(unbuilt, UnbuiltOptions)
     machines = parser.add_argument_group("other machines")
-    shared.add_options(machines, CrewOptions)
+    shared.add_options(machines, PlannedClusterOptions)
     shared.add_options(machines, MachineOptions)
     add_request(parser)
     shared.add_options(parser, OutputOptions)
@@ -70,11 +75,11 @@ def act(options: argparse.Namespace) -> None:
             f"plan needs an algorithm after the graph {algorithm}; '{LIST_COMMAND}' lists all"
         )
     from brimful.io.output import reserve_of_result
-    from brimful.planning import crew_of, forecast, require_sources, sizes_of
+    from brimful.planning import cluster_size_of, forecast, require_sources, sizes_of
 
     reserve_bytes = reserve_of_result(options.output)
-    crew = crew_of(shared.chosen(options, CrewOptions)["cluster"])
-    request = run_request(options, algorithm, None if graphs else options.source, crew=crew)
+    size = cluster_size_of(shared.chosen(options, PlannedClusterOptions)["cluster"])
+    request = run_request(options, algorithm, None if graphs else options.source, cluster_size=size)
     sizes = sizes_of(bool(graphs), shared.chosen(options, UnbuiltOptions))
     machine = shared.chosen(options, MachineOptions)
     with ProgressLine(quiet=options.quiet) as progress:
@@ -83,7 +88,7 @@ def act(options: argparse.Namespace) -> None:
         if graphs:
             options.graph = graphs[0]
             graph = shared.open_named_graph(options, given, progress)
-            request = run_request(options, algorithm, sources_of(options, graph), crew=crew)
+            request = run_request(options, algorithm, sources_of(options, graph), cluster_size=size)
         leaving = given.leaving(reserve_bytes)
         figures = asdict(forecast(graph, sizes, request, leaving, machine))
         require_sources(graph, request)

@@ -51,11 +51,11 @@ def run_request(
     source: Vertices | None = None,
     *,
     cluster: Mapping[str, object] | None = None,
-    crew: Mapping[str, object] | None = None,
+    cluster_size: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
     """Return the request of the options, as the native module takes it.
 
-    `cluster` has the options of the cluster of a run, and `crew` the workers of a forecast.
+    `cluster` has the options of the cluster of a run; `cluster_size` the workers of a forecast.
 
     Raises:
         UsageError: There is no such algorithm, or a parameter is not `K=V`.
@@ -67,7 +67,7 @@ def run_request(
             raise UsageError(f"the parameter {name} is given twice; give it once")
         params[name] = value
     given = checked(AskedOptions, picked(AskedOptions, vars(options)) | {"source": source})
-    return catalog.algorithm_request(algorithm, params, {**given, **(cluster or {})}, crew)
+    return catalog.algorithm_request(algorithm, params, {**given, **(cluster or {})}, cluster_size)
 
 
 def sources_of(options: argparse.Namespace, graph: _native.Graph) -> Vertices | None:

@@ -1,4 +1,4 @@
-"""The driver: it starts the workers, observes their run, and starts them again after a loss."""
+"""The driver: it starts the workers, follows their run, and starts them again after a loss."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _REACH_SECONDS = 5.0
 _CLIENT = "ray://"
 #: CPUs that Ray is told of on one machine, so that any number of local workers may share its cores.
 _MOST_LOCAL_CPUS = 4096
-#: Threads of an actor besides one for each worker: for `run`, for the observer, for `place`.
+#: Threads of an actor besides one for each worker: for `run`, for the driver, for `place`.
 _SPARE_THREADS = 4
 
 _log = logging.getLogger("brimful")
@@ -82,14 +82,17 @@ def run(
             saving = {**checkpoints, "resume": checkpoints["resume"] or again}
             claim = nullcontext() if opener is None else opener.claimed(workers * threads)
             try:
-                with claim, Crew(workers, threads) as crew:
-                    crew.start()
-                    budget = crew.even_budget() if resources.budget is None else resources.budget
+                with claim, WorkerGroup(workers, threads) as group:
+                    group.start()
+                    budget = group.even_budget() if resources.budget is None else resources.budget
                     own = dataclasses.replace(resources.beside_ray(budget), threads=threads)
-                    observer = Observer(crew, graph, work, saving, own)
-                    result = work(graph, observer.share, saving, own)
-                    started = observer.began - begin
-                    figures = observer.figures() | {"start_seconds": started, "restarts": restarts}
+                    connection = DriverConnection(group, graph, work, saving, own)
+                    result = work(graph, connection.communicator, saving, own)
+                    started = connection.began - begin
+                    figures = connection.figures() | {
+                        "start_seconds": started,
+                        "restarts": restarts,
+                    }
                     result.add_stats({"cluster": figures})
                     return result
             except WorkerLostError as error:
@@ -103,7 +106,7 @@ def run(
             time.sleep(_PAUSE_SECONDS)
 
 
-class Crew:
+class WorkerGroup:
     """The workers of one attempt."""
 
     def __init__(self, count: int, threads: int) -> None:
@@ -177,7 +180,7 @@ class Crew:
             "--threads"
         )
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerGroup:
         """Return itself."""
         return self
 
@@ -189,19 +192,19 @@ class Crew:
             ray.kill(one)
 
 
-class Observer:
+class DriverConnection:
     """The connection of the driver to the workers, as the native module takes it."""
 
     def __init__(
         self,
-        crew: Crew,
+        group: WorkerGroup,
         graph: _native.Graph,
         work: Work[Any],
         checkpoints: Mapping[str, Any],
         resources: Resources,
     ) -> None:
-        """Observe a crew, whose run begins with the first call, once a missing index is built."""
-        self._crew, self._graph, self._work = crew, graph, work
+        """Connect to workers, whose run begins with the first call, after a missing index is built."""
+        self._group, self._graph, self._work = group, graph, work
         # A worker shows no progress and holds no result.
         self._options = checkpoints, dataclasses.replace(resources, progress=None, reserve_bytes=0)
         self._runs: list[Any] = []
@@ -209,9 +212,9 @@ class Observer:
         self._tally, self._begin = Tally(), time.perf_counter()
         #: The time when the first superstep began; until then, the time when the workers began.
         self.began = self._begin
-        together = crew.can_share_memory()
-        self.share = {
-            "count": len(crew.actors),
+        together = group.can_share_memory()
+        self.communicator = {
+            "count": len(group.actors),
             "index": None,
             "together": together,
             "connection": self,
@@ -222,15 +225,15 @@ class Observer:
         return self._ask((0,), (b"", b""))
 
     def scatter(self, facts: memoryview, *parts: memoryview) -> Answers:
-        """Await the facts of all workers, and their parts for the observer."""
-        return self._ask((0, 1 + self._crew.count), (b"", b""))
+        """Await the facts of all workers, and their parts for the driver."""
+        return self._ask((0, 1 + self._group.count), (b"", b""))
 
     def gather(self, records: memoryview) -> Answers:
         """Await the records of all workers."""
         return self._ask((0,), (b"",))
 
     def _ask(self, parts: tuple[int, ...], nothing: tuple[bytes, ...]) -> Answers:
-        actors = self._crew.actors
+        actors = self._group.actors
         if not self._runs:
             graph = place_of(self._graph.path), self._graph.fingerprint
             self._runs = [
@@ -240,7 +243,7 @@ class Observer:
                     index,
                     actors,
                     *self._options,
-                    together=self.share["together"],
+                    together=self.communicator["together"],
                 )
                 for index, actor in enumerate(actors)
             ]
@@ -267,7 +270,7 @@ class Observer:
         return {
             "workers": [
                 {**place, **figures}
-                for place, (figures, _) in zip(self._crew.places, ended, strict=True)
+                for place, (figures, _) in zip(self._group.places, ended, strict=True)
             ],
             "seconds": time.perf_counter() - self._begin,
             "bytes_received": self._tally.bytes_received,
@@ -313,7 +316,7 @@ class Observer:
         return lost("a worker" if index is None else self._name(index), error)
 
     def _name(self, index: int) -> str:
-        return f"worker {index} on {self._crew.places[index]['host']}"
+        return f"worker {index} on {self._group.places[index]['host']}"
 
 
 class Place(NamedTuple):

@@ -28,11 +28,11 @@ class PeerFailedError(Exception):
     """The run of a peer failed, or the peer was lost; its own error is the reason."""
 
 
-class ShareDone(Exception):
-    """The run of a share has come to its end; the native module raises it in a worker."""
+class ProcessDone(Exception):
+    """A worker has finished its part of a run; the native module raises it there."""
 
     def __init__(self, figures: dict[str, Any]) -> None:
-        """Keep the figures of the share."""
+        """Keep the figures of the worker."""
         super().__init__(figures)
         self.figures = figures
 

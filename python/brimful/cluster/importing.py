@@ -16,7 +16,7 @@ from brimful.cluster.driver import MAX_RESTARTS, Place, connected
 from brimful.cluster.exchange import lost
 from brimful.cluster.keeping import Keeping
 from brimful.cluster.sorting import Sorting
-from brimful.cluster.tasks import Share, Tasks, labelled
+from brimful.cluster.tasks import TaskBudget, Tasks, labelled
 from brimful.errors import BrimfulError
 from brimful.io.feed import Feed
 from brimful.io.redaction import redacted_word
@@ -85,20 +85,20 @@ class Reading:
         usual = place.workers * (1 if address.startswith("local:") else place.cores)
         self._at_once = self._cluster["workers"] or usual
         parts = -(-self._at_once // place.nodes) + 1
-        self.share = Share(budget_bytes(self._budget, parts), __version__)
+        self.task_budget = TaskBudget(budget_bytes(self._budget, parts), __version__)
         #: The tasks that sort the edges once they are read.
-        self.sorters = Sorting(self.share, self._at_once)
+        self.sorters = Sorting(self.task_budget, self._at_once)
         return self
 
     def _keep_by(self, work: Callable[..., Iterator[Any]], *, names: bool) -> Keeping:
         """Let tasks read each file by `work`, and keep its edges; `names`: ids are strings."""
         tasks = Tasks(
             work,
-            [(path, self._choices, names, self.share) for path in self._paths],
+            [(path, self._choices, names, self.task_budget) for path in self._paths],
             [f"reads {_redacted_path(path)}" for path in self._paths],
             self._at_once,
         )
-        self.keeping = Keeping(tasks, self.share, self._at_once, self.sorters, names=names)
+        self.keeping = Keeping(tasks, self.task_budget, self._at_once, self.sorters, names=names)
         return self.keeping
 
     def __exit__(
@@ -118,7 +118,7 @@ class Reading:
 
     def importing(self, resources: Resources) -> Resources:
         """Return the resources of the importing process, which may share its machine with tasks."""
-        return resources.beside_ray(self.share.budget)
+        return resources.beside_ray(self.task_budget.budget)
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the tasks."""
@@ -153,7 +153,7 @@ class Parsing(Reading):
 
         try:
             look = ray.remote(_has_names).options(num_cpus=1, max_retries=MAX_RESTARTS)
-            has_names = ray.get(look.remote(self._paths[0], self._choices, self.share))
+            has_names = ray.get(look.remote(self._paths[0], self._choices, self.task_budget))
             if isinstance(has_names, BaseException):
                 raise has_names
         except BaseException as error:
@@ -177,7 +177,7 @@ def _redacted_path(path: str) -> str:
     return redacted_word(path) if is_remote(path) else path
 
 
-def _has_names(path: str, choices: ReadChoices, share: Share) -> bool | BaseException:
+def _has_names(path: str, choices: ReadChoices, budget: TaskBudget) -> bool | BaseException:
     """Return whether the ids of a file are strings, or the error of reading it."""
     from brimful import _native
 
@@ -188,14 +188,14 @@ def _has_names(path: str, choices: ReadChoices, share: Share) -> bool | BaseExce
                 format=choices.format,
                 columns=choices.columns,
                 ids=choices.ids,
-                budget=share.budget_bytes(),
+                budget=budget.bytes(),
                 progress=feed.progress,
             )
     except BrimfulError as error:
         return error
 
 
-def _kept_text(path: str, choices: ReadChoices, names: bool, share: Share) -> Iterator[Any]:
+def _kept_text(path: str, choices: ReadChoices, names: bool, budget: TaskBudget) -> Iterator[Any]:
     """Yield the messages of a file of text, then their labels, or the error."""
     from brimful import _native
 
@@ -209,14 +209,14 @@ def _kept_text(path: str, choices: ReadChoices, names: bool, share: Share) -> It
                 names=names,
                 **choices.scan(),
                 folder=tempfile.gettempdir(),
-                budget=share.budget_bytes(),
+                budget=budget.bytes(),
                 progress=feed.progress,
             )
 
     yield from labelled(parse)
 
 
-def _kept_table(path: str, choices: ReadChoices, names: bool, share: Share) -> Iterator[Any]:
+def _kept_table(path: str, choices: ReadChoices, names: bool, budget: TaskBudget) -> Iterator[Any]:
     """Yield the messages of a Parquet file, then their labels, or the error."""
     from brimful import _native
 
@@ -237,7 +237,7 @@ def _kept_table(path: str, choices: ReadChoices, names: bool, share: Share) -> I
                 **scan,
                 reserve_bytes=table.reserve_bytes,
                 folder=tempfile.gettempdir(),
-                budget=share.budget_bytes(),
+                budget=budget.bytes(),
             )
 
     yield from labelled(read)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from brimful.cluster.sorting import Sorted, Sorting
-from brimful.cluster.tasks import Share, Tasks, each, labelled, put, sent_by
+from brimful.cluster.tasks import TaskBudget, Tasks, each, labelled, put, sent_by
 from brimful.errors import StoreIoError
 
 #: The labels of the messages of a file, as the native module has them; from the last one on, ids by
@@ -29,13 +29,13 @@ class Keeping:
     """The tasks that keep edges, rank ids and map edges, as the native module takes them."""
 
     def __init__(
-        self, reading: Tasks, share: Share, at_once: int, sorters: Sorting, *, names: bool
+        self, reading: Tasks, budget: TaskBudget, at_once: int, sorters: Sorting, *, names: bool
     ) -> None:
         """Let tasks read files; other tasks pass the edges on to those of `sorters`.
 
         `names`: ids are strings, whose edges other tasks keep again by rank.
         """
-        self._share, self._at_once, self._sorters = share, at_once, sorters
+        self._task_budget, self._at_once, self._sorters = budget, at_once, sorters
         #: The tasks that read files, and those that replace the numbers of generations; and the
         #: file of each input of the latest ones.
         self._reading, self._files = [reading], list(range(reading.inputs))
@@ -97,7 +97,7 @@ class Keeping:
 
     def number(self, task: bytes) -> _Numbers:
         """Begin to number the ids of all batches, which are not needed again."""
-        inputs = [(task, group, self._share) for group in self._groups()]
+        inputs = [(task, group, self._task_budget) for group in self._groups()]
         names = [f"numbers the ids of part {number} of the edges" for number in range(len(inputs))]
         self._batches, self._ids = [], {}
         self._numbering.append(Tasks(_numbered_ids, inputs, names, self._at_once))
@@ -110,7 +110,7 @@ class Keeping:
             StoreIoError: Ray's object store has no room.
         """
         file, edges = self._edges[generation]
-        given = (task, self._put(table, "ids of numbers"), edges, self._share)
+        given = (task, self._put(table, "ids of numbers"), edges, self._task_budget)
         self._numbered.append((file, given))
 
     def _groups(self) -> list[list[tuple[int, Any]]]:
@@ -134,7 +134,7 @@ class Keeping:
         """Begin to rank the ids of each range; those of `declared` have ids apart from edges."""
         ids, self._ids = self._ids, {}
         ranges = sorted({*ids, *declared})
-        inputs = [(task, number, ids.get(number, []), self._share) for number in ranges]
+        inputs = [(task, number, ids.get(number, []), self._task_budget) for number in ranges]
         names = [f"ranks the ids of range {number}" for number in ranges]
         self._ranking.append(Tasks(_ranks, inputs, names, self._at_once))
         return _Ranks(self._ranking[-1], ranges)
@@ -145,7 +145,7 @@ class Keeping:
         groups = self._groups()
         if last:
             self._batches = []
-        inputs = [(task, *table, group, self._share) for group in groups]
+        inputs = [(task, *table, group, self._task_budget) for group in groups]
         names = [f"maps part {number} of the edges" for number in range(len(groups))]
         self._mapping.append(Tasks(_records, inputs, names, self._at_once))
         return _Records(self._mapping[-1], self._sorters)
@@ -287,45 +287,45 @@ def _figures(tasks: Sequence[Tasks]) -> dict[str, Any]:
     }
 
 
-def _numbered_ids(task: bytes, batches: list[tuple[int, Any]], share: Share) -> Any:
+def _numbered_ids(task: bytes, batches: list[tuple[int, Any]], budget: TaskBudget) -> Any:
     """Yield the messages of the generations of batches, then their labels, or the error."""
     from brimful import _native
 
     def number(send: Any) -> None:
-        _native.number_ids(task, _each_batch(batches), send, budget=share.budget_bytes())
+        _native.number_ids(task, _each_batch(batches), send, budget=budget.bytes())
 
     yield from labelled(number)
 
 
-def _replaced(task: bytes, table: Any, batches: list[Any], share: Share) -> Any:
+def _replaced(task: bytes, table: Any, batches: list[Any], budget: TaskBudget) -> Any:
     """Yield the messages of a generation by other ids, then their labels, or the error."""
     from brimful import _native
 
     def replace(send: Any) -> None:
-        _native.replace_numbers(task, table, each(batches), send, budget=share.budget_bytes())
+        _native.replace_numbers(task, table, each(batches), send, budget=budget.bytes())
 
     yield from labelled(replace)
 
 
-def _ranks(task: bytes, number: int, ids: list[Any], share: Share) -> Any:
+def _ranks(task: bytes, number: int, ids: list[Any], budget: TaskBudget) -> Any:
     """Yield the ranks of the ids of a range; after a failure, the error."""
     from brimful import _native
 
     def rank(send: Any) -> None:
-        send(_native.rank_range(task, number, each(ids), budget=share.budget_bytes()))
+        send(_native.rank_range(task, number, each(ids), budget=budget.bytes()))
 
     yield from sent_by(rank)
 
 
 def _records(
-    task: bytes, slots: Any, lines: Any, batches: list[tuple[int, Any]], share: Share
+    task: bytes, slots: Any, lines: Any, batches: list[tuple[int, Any]], budget: TaskBudget
 ) -> Any:
     """Yield the records of batches by part, and their counts; after a failure, the error last."""
     from brimful import _native
 
     def map_all(send: Any) -> None:
-        budget, left = share.budget_bytes(), _each_batch(batches)
-        send(_COUNTS, _native.map_edges(task, slots, lines, left, send, budget=budget))
+        memory, left = budget.bytes(), _each_batch(batches)
+        send(_COUNTS, _native.map_edges(task, slots, lines, left, send, budget=memory))
 
     yield from labelled(map_all)
 

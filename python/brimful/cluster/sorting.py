@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from brimful.cluster.tasks import Share, Tasks, each, sent_by
+from brimful.cluster.tasks import TaskBudget, Tasks, each, sent_by
 
 #: Parts for each task that runs at a time, so that unequal parts keep all tasks at work.
 _PARTS_OF_TASK = 4
@@ -20,9 +20,9 @@ _PARTS_OF_TASK = 4
 class Sorting:
     """The tasks that sort edges, as the native module takes them."""
 
-    def __init__(self, share: Share, at_once: int) -> None:
+    def __init__(self, budget: TaskBudget, at_once: int) -> None:
         """Sort on a cluster, in at most `at_once` tasks at a time, each with a share of memory."""
-        self._share, self._at_once = share, at_once
+        self._task_budget, self._at_once = budget, at_once
         #: The most parts into which edges are divided.
         self.parts = _PARTS_OF_TASK * at_once
         #: References to the records of each part.
@@ -37,7 +37,7 @@ class Sorting:
         """Begin to sort the records that were added since the last call."""
         added, self._records = self._records, {}
         records = [added.get(part, []) for part in range(parts)]
-        self._indexes.append(Sorted(records, task, self._share, self._at_once))
+        self._indexes.append(Sorted(records, task, self._task_budget, self._at_once))
         return self._indexes[-1]
 
     def end(self) -> None:
@@ -64,9 +64,11 @@ class Sorting:
 class Sorted:
     """The messages of the tasks that sort the parts of one index."""
 
-    def __init__(self, records: list[list[Any]], task: bytes, share: Share, at_once: int) -> None:
+    def __init__(
+        self, records: list[list[Any]], task: bytes, budget: TaskBudget, at_once: int
+    ) -> None:
         """Begin the first tasks."""
-        inputs = [(task, of_part, share) for of_part in records]
+        inputs = [(task, of_part, budget) for of_part in records]
         names = [f"sorts part {part} of the edges" for part in range(len(records))]
         # Shards are so much smaller than the records that the object store has room for all.
         self.tasks = Tasks(_segments, inputs, names, at_once)
@@ -81,12 +83,12 @@ class Sorted:
         return self.tasks.message(seconds, in_order=True)
 
 
-def _segments(task: bytes, records: list[Any], share: Share) -> Iterator[Any]:
+def _segments(task: bytes, records: list[Any], budget: TaskBudget) -> Iterator[Any]:
     """Yield the messages of a part; after a failure, the last item is the error."""
     from brimful import _native
 
     def sort(send: Callable[[bytes], object]) -> None:
-        folder, budget = tempfile.gettempdir(), share.budget_bytes()
-        _native.sort_part(task, each(records), send, folder=folder, budget=budget)
+        folder, memory = tempfile.gettempdir(), budget.bytes()
+        _native.sort_part(task, each(records), send, folder=folder, budget=memory)
 
     yield from sent_by(sort)

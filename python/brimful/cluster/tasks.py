@@ -24,7 +24,7 @@ _QUEUED = 2
 
 
 @dataclass(frozen=True)
-class Share:
+class TaskBudget:
     """The budget of a task in bytes, and the version of brimful that chose it.
 
     The importing process chooses it once: items of a task, such as generations of ids, depend on
@@ -34,7 +34,7 @@ class Share:
     budget: int
     version: str
 
-    def budget_bytes(self) -> int:
+    def bytes(self) -> int:
         """Return the budget, in bytes.
 
         Raises:

@@ -1,4 +1,4 @@
-"""A worker: an actor that runs its share of the intervals of a graph."""
+"""A worker: an actor that runs the program on its intervals of a graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from brimful.cluster.exchange import (
     Board,
     Mapped,
     Part,
-    ShareDone,
+    ProcessDone,
     Slots,
     Tally,
     Views,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     #: The result of a run.
     Outcome = TypeVar("Outcome", _native.Result, _native.States)
-    #: A run on a graph, which each process calls with its share. Options and resources may differ
-    #: between processes. Ray pickles the function.
+    #: A run on a graph, which each process calls with its communicator. Options and resources may
+    #: differ between processes. Ray pickles the function.
     Work = Callable[[_native.Graph, dict[str, Any] | None, Mapping[str, Any], Resources], Outcome]
 
 
@@ -67,7 +67,7 @@ class Connection:
         return self._answers(number, 1, facts)
 
     def scatter(self, facts: memoryview, *parts: memoryview) -> Answers:
-        """Post facts and a part for each worker and the observer; await those of the others."""
+        """Post facts and a part for each worker and the driver; await those of the others."""
         number = self._post((facts, *parts), readers=len(self._peers))
         self.tally.bytes_sent += sum(map(len, parts))
         return self._answers(number, 1 + self._index, facts)
@@ -81,7 +81,7 @@ class Connection:
         return Answers(asked, (bytes(facts), b""), self.tally, views=self._views)
 
     def gather(self, records: memoryview) -> Answers:
-        """Post records for the observer."""
+        """Post records for the driver."""
         self._post((records,), readers=1)
         self.tally.bytes_sent += len(records)
         return Answers((), (b"",), self.tally)
@@ -131,15 +131,15 @@ class Worker:
         *,
         together: bool,
     ) -> tuple[dict[str, Any] | None, BaseException | None]:
-        """Run a share of work on a graph, named by path or URL, and fingerprint.
+        """Run the part of this worker on a graph, named by path or URL, and fingerprint.
 
         `together`: all workers are on one node, and can share memory.
 
         Returns:
-            The figures of the share, or the error that ended it.
+            The figures of this worker, or the error that ended it.
         """
         connection = Connection(index, peers, self._board)
-        share = {
+        communicator = {
             "count": len(peers),
             "index": index,
             "together": together,
@@ -147,9 +147,9 @@ class Worker:
         }
         begin = time.perf_counter()
         try:
-            work(_open_graph(*graph), share, checkpoints, resources)
-            raise AssertionError("the share of a run ends with ShareDone")
-        except ShareDone as done:
+            work(_open_graph(*graph), communicator, checkpoints, resources)
+            raise AssertionError("a worker ends with ProcessDone")
+        except ProcessDone as done:
             figures = done.figures
         except BaseException as error:  # noqa: BLE001 - it is raised again in the driver
             self._board.fail()

@@ -110,11 +110,11 @@ class KernelRun:
     def __call__(
         self,
         graph: _native.Graph,
-        share: dict[str, Any] | None,
+        communicator: dict[str, Any] | None,
         checkpoints: Mapping[str, Any],
         resources: Resources,
     ) -> _native.Result:
-        """Run the program, or a share of it.
+        """Run the program, or the part of it that this process makes.
 
         Raises:
             ProgramError: A method raised an exception.
@@ -140,7 +140,7 @@ class KernelRun:
                     checkpoints=checkpoints,
                     identity=identity,
                     resources=resources,
-                    share=share,
+                    communicator=communicator,
                 )
         except ProgramError as error:
             failure = getattr(kernel.code, "failure", None)

@@ -362,7 +362,7 @@ def planned_cluster(cluster: Any, name: str = "cluster") -> dict[str, Any] | Non
     return {"workers": int(match[2]), "together": match[1] is not None}
 
 
-class CrewOptions(TypedDict, total=False):
+class PlannedClusterOptions(TypedDict, total=False):
     """The cluster that a forecast is for."""
 
     cluster: Annotated[
@@ -420,7 +420,7 @@ class PlanOptions(
     UnbuiltOptions,
     AskedOptions,
     ResourceOptions,
-    CrewOptions,
+    PlannedClusterOptions,
     MachineOptions,
     OutputOptions,
     total=False,

@@ -20,8 +20,8 @@ from brimful.pregel.changes import (
     weighted_pairs,
 )
 from brimful.pregel.master import Master
-from brimful.pregel.part import ALONE, Part
 from brimful.pregel.program import Pregel
+from brimful.pregel.role import ALONE, Role
 from brimful.pregel.steps import PregelSteps
 from brimful.pregel.structured import StructuredVertex
 from brimful.pregel.vertex import PregelVertex
@@ -48,7 +48,7 @@ class PregelAdapter(Program):
         self,
         program: Pregel,
         vertices: int,
-        part: Part = ALONE,
+        role: Role = ALONE,
         *,
         mode: str = "sync",
         keeps: bool = False,
@@ -69,7 +69,7 @@ class PregelAdapter(Program):
         # Requests travel with the messages and must not be combined with them.
         self.delivery = "combined" if combines and not program.mutates else "each"  # type: ignore[misc]
         #: The work between supersteps.
-        self.steps = PregelSteps(program, vertices, part, self._switch)
+        self.steps = PregelSteps(program, vertices, role, self._switch)
         self._shared = self.steps.shared
         self._compute: Callable[[PregelVertex, list[Any]], object] = program.compute
         # Messages travel once the next superstep has begun, but the combiner of the superstep that

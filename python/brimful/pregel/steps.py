@@ -9,8 +9,8 @@ from brimful.errors import ProgramError, UsageError
 from brimful.kernels.methods import overrides
 from brimful.pregel.aggregators import Aggregated, checked_aggregators
 from brimful.pregel.master import Master, WorkerContext
-from brimful.pregel.part import ALONE, Part
 from brimful.pregel.program import Pregel
+from brimful.pregel.role import ALONE, Role
 from brimful.pregel.vertex import Shared
 from brimful.wording import shortened
 
@@ -22,7 +22,7 @@ class PregelSteps:
         self,
         program: Pregel,
         vertices: int,
-        part: Part = ALONE,
+        role: Role = ALONE,
         switch: Callable[[Master], None] = lambda master: None,
     ) -> None:
         """Begin a run on so many vertices.
@@ -33,12 +33,12 @@ class PregelSteps:
             UsageError: The program has no proper aggregators or context.
         """
         aggregators = checked_aggregators(program.aggregators)
-        context = program.worker_context() if part.computes else None
+        context = program.worker_context() if role.computes else None
         if context is not None and not isinstance(context, WorkerContext):
             raise UsageError(
                 f"worker_context must return a WorkerContext, not {shortened(context)}"
             )
-        self.aggregated = Aggregated(aggregators, is_divided=part.is_divided)
+        self.aggregated = Aggregated(aggregators, is_divided=role.is_divided)
         #: The objects that vertices share.
         self.shared = Shared(self.aggregated, bool(program.mutates), context)
         if context is not None:

@@ -37,7 +37,7 @@ pub(crate) fn least_of_sets<L: Label, S: Pod + Send + Sync>(
     let least: Vec<L::Atomic> = (0..sets).map(|_| L::atomic()).collect();
     let windows = vertices.div_ceil(WINDOW);
     resources.job.begin("label", 2 * windows as u64);
-    resources.share(windows, |window, places: &mut Vec<u64>| -> Result<()> {
+    resources.parallel_map(windows, |window, places: &mut Vec<u64>| -> Result<()> {
         let start = window * WINDOW;
         places.resize(WINDOW.min(vertices - start), 0);
         graph.external_offsets(offsets, start as u64, places)?;
@@ -50,7 +50,7 @@ pub(crate) fn least_of_sets<L: Label, S: Pod + Send + Sync>(
     let mut states = ScratchArray::resident(vertices, WINDOW);
     let out = states.windows();
     let least = |set: u32| L::get(&least[set as usize]);
-    resources.share(windows, |window, (): &mut ()| -> Result<()> {
+    resources.parallel_map(windows, |window, (): &mut ()| -> Result<()> {
         let start = window * WINDOW;
         let fill = |states: &mut [S]| {
             for (at, out) in states.iter_mut().enumerate() {

@@ -15,7 +15,7 @@ use crate::checkpoints::{request, sourced};
 use crate::processes::Hub;
 use crate::{LARGE, TINY, resources, reversed, smallest};
 
-/// Runs a request in `count` processes and an observer; the result of the observer. Process 0 is
+/// Runs a request in `count` processes and a driver; the result of the driver. Process 0 is
 /// lost at call `last`.
 fn shared(request: &Request, graph: &Arc<Graph>, count: usize, last: u64) -> Result<Finished> {
     within(LARGE, request, graph, count, last)
@@ -31,11 +31,11 @@ fn within(
 ) -> Result<Finished> {
     let hub = Arc::new(Hub::default());
     let run = |index: Option<usize>| {
-        let share = hub.share(count, index, count % 2 == 1, last);
-        let request = Request { share: Some(share), ..request.clone() };
+        let communicator = hub.communicator(count, index, count % 2 == 1, last);
+        let request = Request { communicator: Some(communicator), ..request.clone() };
         // A process that is lost or fails takes the others with it.
         let result = run_request(&request, graph, &resources(1 + count % 2, budget));
-        if !matches!(result, Ok(_) | Err(Error::Engine(EngineError::ShareDone(_)))) {
+        if !matches!(result, Ok(_) | Err(Error::Engine(EngineError::ProcessDone(_)))) {
             hub.fail();
         }
         result
@@ -43,16 +43,16 @@ fn within(
     std::thread::scope(|scope| {
         let workers: Vec<_> =
             (0..count).map(|index| scope.spawn(move || run(Some(index)))).collect();
-        let observed = run(None);
+        let of_driver = run(None);
         for worker in workers {
             match worker.join().unwrap() {
                 Ok(_) => panic!("a worker has no result"),
                 // It may be done before another one is lost.
-                Err(Error::Engine(EngineError::ShareDone(_))) => {}
-                Err(_) => assert!(observed.is_err()),
+                Err(Error::Engine(EngineError::ProcessDone(_))) => {}
+                Err(_) => assert!(of_driver.is_err()),
             }
         }
-        observed
+        of_driver
     })
 }
 

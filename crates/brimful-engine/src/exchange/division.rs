@@ -11,17 +11,17 @@ use brimful_store::Job;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
-use super::{Contribution, Received, Share, malformed};
+use super::{Communicator, Contribution, Received, malformed};
 use crate::error::{Error, Result};
-use crate::plan::dealing::deal_out;
 use crate::plan::exchange::slot_bytes;
+use crate::plan::partitioning::divide_intervals;
 
 /// Records that are written at once.
 const RECORDS_AT_ONCE: usize = 1 << 12;
 
 /// The division of the intervals of a graph among processes.
 pub(crate) struct Division<'a> {
-    share: &'a Share,
+    communicator: &'a Communicator,
     /// The intervals of each process.
     parts: Vec<Range<usize>>,
     /// Vertices, and vertices of an interval.
@@ -30,21 +30,30 @@ pub(crate) struct Division<'a> {
 }
 
 impl<'a> Division<'a> {
-    pub(crate) fn new(share: &'a Share, graph: &Graph, indexes: &[&Arc<ShardFile>]) -> Self {
+    pub(crate) fn new(
+        communicator: &'a Communicator,
+        graph: &Graph,
+        indexes: &[&Arc<ShardFile>],
+    ) -> Self {
         let window = 1 << graph.description().interval_bits;
         let vertices = graph.connected() as usize;
-        Self { share, parts: deal_out(graph, indexes, share.count), vertices, window }
+        Self {
+            communicator,
+            parts: divide_intervals(graph, indexes, communicator.count),
+            vertices,
+            window,
+        }
     }
 
     /// The intervals of this process.
     pub(crate) fn owned(&self) -> Range<usize> {
-        self.share.index.map_or(0..0, |index| self.parts[index].clone())
+        self.communicator.index.map_or(0..0, |index| self.parts[index].clone())
     }
 
     /// Bytes of the memory through which a process sends signals or states, equal in all processes;
     /// 0 if they cannot share memory, or if no other process reads it.
     pub(crate) fn exchange_bytes(&self, signal: u64) -> u64 {
-        let shared = self.share.shares_memory && self.share.count > 1;
+        let shared = self.communicator.shares_memory && self.communicator.count > 1;
         if shared { slot_bytes(self.max_vertices(), signal) } else { 0 }
     }
 
@@ -55,15 +64,15 @@ impl<'a> Division<'a> {
 
     /// True if no other process owns intervals.
     pub(crate) fn is_alone(&self) -> bool {
-        self.share.count == 1
+        self.communicator.count == 1
     }
 
     /// Begins to send signals or states through shared memory, which is reserved already.
     pub(crate) fn share_memory(&self, signal: u64) -> Result<()> {
-        if self.observes() {
+        if self.is_driver() {
             return Ok(());
         }
-        self.share.exchange.share_memory(self.max_vertices() * signal)
+        self.communicator.exchange.share_memory(self.max_vertices() * signal)
     }
 
     /// The most vertices of a process.
@@ -71,9 +80,9 @@ impl<'a> Division<'a> {
         (0..self.parts.len()).map(|index| self.vertices(index).len() as u64).max().unwrap_or(0)
     }
 
-    /// True if this process is the observer.
-    pub(crate) fn observes(&self) -> bool {
-        self.share.observes()
+    /// True if this process is the driver.
+    pub(crate) fn is_driver(&self) -> bool {
+        self.communicator.is_driver()
     }
 
     /// The vertices of process `index`.
@@ -84,7 +93,7 @@ impl<'a> Division<'a> {
 
     /// The vertices of this process.
     pub(crate) fn own_vertices(&self) -> Range<usize> {
-        self.share.index.map_or(0..0, |index| self.vertices(index))
+        self.communicator.index.map_or(0..0, |index| self.vertices(index))
     }
 
     /// Parts of consecutive vertices, one for each interval.
@@ -98,8 +107,8 @@ impl<'a> Division<'a> {
 
     /// The processes from which this one receives signals: their positions and vertices.
     pub(crate) fn others(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
-        let others =
-            (0..self.parts.len()).filter(|index| self.share.index.is_some_and(|own| own != *index));
+        let others = (0..self.parts.len())
+            .filter(|index| self.communicator.index.is_some_and(|own| own != *index));
         others.map(|index| (index, self.vertices(index)))
     }
 
@@ -114,15 +123,15 @@ impl<'a> Division<'a> {
         values: &[u8],
         job: &Job,
     ) -> Result<Vec<Contribution>> {
-        self.share.all_gather(report, values, job)
+        self.communicator.all_gather(report, values, job)
     }
 
     /// True if process `index` is this one.
     pub(crate) fn is_own(&self, index: usize) -> bool {
-        self.share.index == Some(index)
+        self.communicator.index == Some(index)
     }
 
-    /// Sends the records of this process to the observer, which gets those of all vertices, `len`
+    /// Sends the records of this process to the driver, which gets those of all vertices, `len`
     /// each.
     ///
     /// # Errors
@@ -142,7 +151,7 @@ impl<'a> Division<'a> {
         Ok(())
     }
 
-    /// Sends bytes to the observer, which receives those of all processes, with their positions.
+    /// Sends bytes to the driver, which receives those of all processes, with their positions.
     ///
     /// # Errors
     /// As [`super::Exchange::gather`].
@@ -151,7 +160,7 @@ impl<'a> Division<'a> {
         bytes: &[u8],
         job: &Job,
     ) -> Result<impl Iterator<Item = (usize, Received)> + use<>> {
-        Ok(self.share.exchange.gather(bytes, job)?.into_iter().enumerate())
+        Ok(self.communicator.exchange.gather(bytes, job)?.into_iter().enumerate())
     }
 }
 

@@ -5,8 +5,8 @@ use brimful_store::Error as StoreError;
 use brimful_store::checkpoint::Saved;
 use serde::{Deserialize, Serialize};
 
+use super::distributed::merged;
 use super::run::GatherRun;
-use super::share::merged;
 use super::step::GatherContext;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
@@ -46,7 +46,7 @@ impl<G: Gather> Resumable for GatherRun<'_, G> {
         let offsets = G::NEEDS_EXTERNAL.then(|| graph.id_offsets()).transpose()?;
         resources.job.begin("initialize", shards.intervals() as u64);
         let windows = self.current.states.windows();
-        resources.share(
+        resources.parallel_map(
             shards.intervals(),
             |interval, (attributes, buffer): &mut (VertexAttributes, Vec<G::State>)| {
                 let range = shards.window(interval);
@@ -72,9 +72,9 @@ impl<G: Gather> Resumable for GatherRun<'_, G> {
         if !checkpointer.is_due(self.current.globals.superstep) {
             return Ok(false);
         }
-        // With several processes, the observer alone writes.
+        // With several processes, the driver alone writes.
         self.gather_states()?;
-        if self.context.division.as_ref().is_some_and(|division| !division.observes()) {
+        if self.context.division.as_ref().is_some_and(|division| !division.is_driver()) {
             return Ok(true);
         }
         let globals = &self.current.globals;

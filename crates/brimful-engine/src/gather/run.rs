@@ -39,7 +39,7 @@ use crate::vertex::program::Globals;
 /// [`brimful_store::Error::Budget`] naming the smallest budget that works, before any work;
 /// [`Error::Usage`] for unsupported options; corruption and I/O errors when they occur;
 /// [`brimful_store::Error::Interrupted`] after a cancellation. In one of several processes
-/// [`Error::ShareDone`] at the end, unless it is the observer; the memory of their exchange is
+/// [`Error::ProcessDone`] at the end, unless it is the driver; the memory of their exchange is
 /// checked after a missing index is built.
 pub fn gather<G: Gather>(
     program: &G,
@@ -104,7 +104,10 @@ impl<'a, G: Gather> GatherRun<'a, G> {
     ) -> Result<Self> {
         let weighted = options.weighted;
         let borrowed = present(graph, program.indexes());
-        let division = options.share.as_ref().map(|share| Division::new(share, graph, &borrowed));
+        let division = options
+            .communicator
+            .as_ref()
+            .map(|communicator| Division::new(communicator, graph, &borrowed));
         let owned = division.as_ref().map_or(0..graph.intervals() as usize, Division::owned);
         let extent = Extent::of_shards(graph, &borrowed, weighted);
         let plan = plan_with_exchange::<G>(&extent, program, division.as_ref(), resources)?;
@@ -184,7 +187,7 @@ impl<'a, G: Gather> GatherRun<'a, G> {
                     context
                         .gather_unpacked_item(lists, changes, targets, current, &windows, buffers)
                 };
-                context.resources.share(self.items.len(), gather)
+                context.resources.parallel_map(self.items.len(), gather)
             }
             (next, _) => gather_in_groups(context, current, next.as_mut(), &self.items),
         }
@@ -206,7 +209,7 @@ fn gather_in_groups<G: Gather>(
         let gather = |index: usize, buffers: &mut GatherBuffers<G>| {
             context.gather_item(items[index].clone(), current, windows.as_ref(), buffers)
         };
-        let gathered = context.resources.share(items.len(), gather)?;
+        let gathered = context.resources.parallel_map(items.len(), gather)?;
         drop(windows);
         let visible = current.states.windows();
         for ((step, states), targets) in gathered.into_iter().zip(items) {
@@ -335,7 +338,7 @@ fn measure(
     resources.job.begin("measure lists", owned.len() as u64);
     let windows = lengths.windows();
     let longest =
-        resources.share(owned.len(), |at, (reader, buffer): &mut (Reader, Vec<u32>)| {
+        resources.parallel_map(owned.len(), |at, (reader, buffer): &mut (Reader, Vec<u32>)| {
             let interval = owned.start + at;
             windows.overwrite(interval, buffer, |lengths| {
                 lengths.fill(0);

@@ -256,6 +256,6 @@ impl<G: Gather> GatherContext<'_, G> {
             };
             Ok((0..old.len()).fold(G::Aggregate::NOTHING, |sum, at| sum.merge(part(at))))
         };
-        self.resources.share(intervals.len(), fold)
+        self.resources.parallel_map(intervals.len(), fold)
     }
 }

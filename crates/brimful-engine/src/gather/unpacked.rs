@@ -74,7 +74,7 @@ impl UnpackedLists {
             }
             Err(shards.changed(interval).into())
         };
-        resources.share(parts.len(), make)?;
+        resources.parallel_map(parts.len(), make)?;
         drop(parts);
         Ok(Self { ids, first_interval: owned.start, starts })
     }

@@ -212,6 +212,6 @@ impl<G: Gather> GatherContext<'_, G> {
                 false => Err(self.shards.changed(*interval).into()),
             }
         };
-        Ok(self.resources.share(parts.len(), make)?.into_iter().sum())
+        Ok(self.resources.parallel_map(parts.len(), make)?.into_iter().sum())
     }
 }

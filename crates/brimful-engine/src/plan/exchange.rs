@@ -1,12 +1,12 @@
 //! The cost of the exchange between the workers of a cluster after a superstep (see
-//! `run/share.rs` and `gather/share.rs`).
+//! `run/distributed.rs` and `gather/distributed.rs`).
 //!
 //! Each worker publishes the new signals of its vertices once, and copies those of all others into
 //! its own array. Between machines each slice travels once to every other machine, in both
 //! directions at once. Invariant: bytes follow from the division of the graph. The constants below
 //! come from runs on one machine with two cores (docs/scale.md), so a forecast of seconds is rough.
 
-use crate::plan::dealing::{Cluster, Crew, Part};
+use crate::plan::partitioning::{Cluster, ClusterSize, PartitionSize};
 
 /// Bytes that one core publishes in a second through memory that workers of a node share.
 const SHARED_MEMORY_RATE: f64 = 5e9;
@@ -53,8 +53,8 @@ impl ExchangeForecast {
 
     /// The exchange of signals of the given size between workers that own parts of a graph, in
     /// shared memory if they are on one machine.
-    pub(crate) fn of(cluster: &Cluster, whole: &Part, signal: u64) -> Self {
-        let Crew { workers, cores } = cluster.crew;
+    pub(crate) fn of(cluster: &Cluster, whole: &PartitionSize, signal: u64) -> Self {
+        let ClusterSize { workers, cores } = cluster.size;
         let vertices = || cluster.parts.iter().map(|part| part.vertices);
         let most = cluster.max_vertices();
         let fewest = match cluster.parts.len() as u64 == workers {

@@ -391,7 +391,7 @@ mod tests {
         full: true,
         ordered: false,
         commutes: false,
-        shared: false,
+        distributed: false,
         exchange: 0,
         indexes: &[Index::In],
     };
@@ -466,7 +466,7 @@ mod tests {
     fn shared_memory_is_within_the_budget_or_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let graph = rmat(&folder.path().join("g.brimful"), &ImportOptions::default());
-        let alone = Needs { shared: true, ..NEEDS };
+        let alone = Needs { distributed: true, ..NEEDS };
         let needs = alone.with_exchange(1_000_003);
         let extent = Extent::of(&graph, needs.indexes, false);
         let least = Plan::minimum_bytes(&needs, &extent, false, 2);

@@ -9,12 +9,12 @@ use brimful_graph::build::sizes::Sizes;
 use brimful_store::{Budget, Resources};
 
 use crate::error::Result;
-use crate::plan::dealing::{Cluster, Part};
 use crate::plan::exchange::ExchangeForecast;
 use crate::plan::extent::{Extent, IndexExtent, ToBuild};
 use crate::plan::gather;
 use crate::plan::memory::Plan;
 use crate::plan::needs::{GatherNeeds, Needs};
+use crate::plan::partitioning::{Cluster, PartitionSize};
 use crate::traverse::scan::Scan;
 
 /// Memory traffic, in bytes, equivalent to the work on one edge of a superstep: PageRank of RMAT-24
@@ -178,15 +178,15 @@ impl<'e> Setting<'e> {
         steps: Steps,
     ) -> Result<Forecast> {
         let Self { extent, workers, cluster, .. } = *self;
-        let whole = Part { vertices: extent.vertices, edges: extent.edges() };
+        let whole = PartitionSize { vertices: extent.vertices, edges: extent.edges() };
         let exchange = cluster.map(|cluster| ExchangeForecast::of(cluster, &whole, needs.signal));
         let memory = exchange.map_or(0, |exchange| exchange.memory_bytes);
-        let needs = &needs.of_share(cluster.is_some()).with_exchange(memory);
+        let needs = &needs.distributed(cluster.is_some()).with_exchange(memory);
         let minimum = self.min_of_program(needs, asynchronous);
         let plan = Plan::new(needs, extent, asynchronous, workers, &self.budget(minimum))?;
         let steps = steps.of_plan(&plan, needs.ordered);
         let windows = plan.source_windows(extent);
-        let traffic = |part: Part| EDGE_TRAFFIC * part.work();
+        let traffic = |part: PartitionSize| EDGE_TRAFFIC * part.work();
         let busiest = cluster.map_or(whole, |cluster| cluster.busiest(traffic));
         let share = busiest.edges as f64 / whole.edges.max(1) as f64;
         let packed = (share * extent.packed() as f64) as u64;
@@ -235,7 +235,7 @@ impl<'e> Setting<'e> {
     /// Errors of the plan, except for a budget below the minimum.
     pub fn forecast_gather(&self, needs: &GatherNeeds, steps: Steps) -> Result<Forecast> {
         let (extent, workers) = (self.extent, self.workers as u64);
-        let whole = Part { vertices: extent.vertices, edges: extent.edges() };
+        let whole = PartitionSize { vertices: extent.vertices, edges: extent.edges() };
         let exchange =
             self.cluster.map(|cluster| ExchangeForecast::of(cluster, &whole, needs.state));
         let message = self.cluster.map_or(0, |cluster| cluster.max_vertices() * needs.state);
@@ -248,7 +248,7 @@ impl<'e> Setting<'e> {
         let plan = gather::GatherPlan::new(needs, extent, workers, &budget)?;
         let states = extent.vertices * needs.state;
         let edge = if plan.unpacked { UNPACKED_LIST_TRAFFIC } else { LIST_TRAFFIC };
-        let traffic = |part: Part| edge * part.edges;
+        let traffic = |part: PartitionSize| edge * part.edges;
         let busiest = self.cluster.map_or(whole, |cluster| cluster.busiest(traffic));
         let share = busiest.edges as f64 / whole.edges.max(1) as f64;
         let spilled = (share * plan.spilled_bytes(extent) as f64) as u64;
@@ -257,7 +257,7 @@ impl<'e> Setting<'e> {
         let packed = (share * extent.packed() as f64) as u64;
         let pinned = if plan.unpacked { packed } else { plan.pinned_bytes.min(packed) };
         // A process does not see the new states of others within a superstep.
-        let parts = plan.items(extent) * self.cluster.map_or(1, |cluster| cluster.crew.workers);
+        let parts = plan.items(extent) * self.cluster.map_or(1, |cluster| cluster.size.workers);
         let steps = match needs.settles && parts > 1 {
             true => {
                 let with = |(of_run, of_part): (f64, f64)| of_run + of_part * parts as f64;

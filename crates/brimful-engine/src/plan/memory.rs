@@ -91,7 +91,7 @@ impl Minimum {
         let tables = tables(needs, extent);
         let asynchronous_bytes = if asynchronous { asynchronous_bytes(vertices) } else { 0 };
         // A frontier that stays small takes up to a hundred times as long in windows.
-        let is_sparse = !needs.full && !needs.degrees && !needs.shared;
+        let is_sparse = !needs.full && !needs.degrees && !needs.distributed;
         let sparse = if is_sparse {
             let dense = dense_bytes(needs, extent, workers);
             sparse::memory_bytes(needs, extent, Limits::scarce(vertices), workers, dense)
@@ -107,7 +107,7 @@ impl Minimum {
         let windowed = tables + with_sums(SUMS_PER_WORKER_IF_SPILLED) + window * needs.signal;
         let least_saved = if is_sparse { resident / LEAST_SAVED_BY_WINDOWS } else { 1 };
         let saves = windowed + least_saved <= resident;
-        let is_allowed = !asynchronous && !needs.shared;
+        let is_allowed = !asynchronous && !needs.distributed;
         Self { resident, sparse, windowed: (saves && is_allowed).then_some(windowed) }
     }
 }
@@ -248,7 +248,7 @@ impl Plan {
         let unpacked = Self::unpacked_bytes(needs, extent).filter(|bytes| *bytes <= budget.limit());
         // A process that owns only some intervals cannot unpack: unpacked edges are those into all
         // intervals.
-        if let Some(bytes) = unpacked.filter(|_| has_vertices && !needs.shared) {
+        if let Some(bytes) = unpacked.filter(|_| has_vertices && !needs.distributed) {
             self.unpacked = true;
             self.total_bytes = self.total_bytes.max(bytes);
         }
@@ -379,7 +379,7 @@ impl Plan {
 /// its vertices.
 fn list_bytes(needs: &Needs, vertices: u64) -> u64 {
     let of_ids = 8 * needs.signal / (8 + needs.signal);
-    if needs.shared && !needs.full { vertices * (needs.signal + 2 * of_ids) } else { 0 }
+    if needs.distributed && !needs.full { vertices * (needs.signal + 2 * of_ids) } else { 0 }
 }
 
 /// The smaller of the bytes of the packed edges and of the buffers that read them.

@@ -42,7 +42,7 @@ pub struct Needs {
     pub commutes: bool,
     /// True if the run is divided among processes, which keep the signals of all vertices in
     /// memory.
-    pub shared: bool,
+    pub distributed: bool,
     /// Bytes of the memory through which processes of one machine exchange signals; 0: there is
     /// none.
     pub exchange: u64,
@@ -65,16 +65,16 @@ impl Needs {
             full: P::MODE == Mode::Full,
             ordered: P::ORDERED,
             commutes: P::Combiner::COMMUTES,
-            shared: false,
+            distributed: false,
             exchange: 0,
             indexes: program.indexes(),
         }
     }
 
-    /// The same needs, in a run that is divided among processes if `shared` is true.
+    /// The same needs, in a run that is divided among processes if `distributed` is true.
     #[must_use]
-    pub fn of_share(self, shared: bool) -> Self {
-        Self { shared, ..self }
+    pub fn distributed(self, distributed: bool) -> Self {
+        Self { distributed, ..self }
     }
 
     /// The same needs, with bytes of memory that processes share.

@@ -9,7 +9,7 @@ use bytemuck::Pod;
 
 use crate::checkpoint::{CheckpointOptions, Every};
 use crate::error::{Error, Result};
-use crate::exchange::Share;
+use crate::exchange::Communicator;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Mode, Program};
 
@@ -52,8 +52,8 @@ pub struct RunOptions {
     pub scratch_folder: Option<PathBuf>,
     /// Checkpoint and resume options; `None`: no checkpoints.
     pub checkpoints: Option<CheckpointOptions>,
-    /// The share of this process, if several make the run; `None`: it makes the whole run.
-    pub share: Option<Share>,
+    /// The connection to the other processes of the run; `None`: there are none.
+    pub communicator: Option<Communicator>,
 }
 
 impl Default for RunOptions {
@@ -69,7 +69,7 @@ impl Default for RunOptions {
             weighted: false,
             scratch_folder: None,
             checkpoints: None,
-            share: None,
+            communicator: None,
         }
     }
 }
@@ -140,10 +140,11 @@ impl RunOptions {
         Ok(())
     }
 
-    /// Refuses to build a missing index in one of several processes: the observer builds it before
+    /// Refuses to build a missing index in one of several processes: the driver builds it before
     /// the others begin.
     pub(crate) fn check_index(&self, graph: &Graph, indexes: &[Index]) -> Result<()> {
-        let owns = self.share.as_ref().is_some_and(|share| share.index.is_some());
+        let owns =
+            self.communicator.as_ref().is_some_and(|communicator| communicator.index.is_some());
         if owns && indexes.iter().any(|index| graph.shards(*index).is_none()) {
             let problem = "a worker finds no reverse index here; build the index with 'brimful \
                            index GRAPH reverse' in a folder that all nodes share";
@@ -166,7 +167,7 @@ impl RunOptions {
                 "{option} does not apply to a program over neighbor lists; leave it out"
             )));
         }
-        if self.share.is_some() {
+        if self.communicator.is_some() {
             self.check_divided()?;
         }
         if settles && self.max_supersteps != u64::MAX {
@@ -232,7 +233,7 @@ impl RunOptions {
             let problem = "this program needs synchronous supersteps; use --mode sync";
             return Err(Error::Usage(problem.into()));
         }
-        if self.share.is_some() {
+        if self.communicator.is_some() {
             self.check_divided()?;
         }
         if mode == Mode::Full && thresholds.iter().any(Option::is_some) {

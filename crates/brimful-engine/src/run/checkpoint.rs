@@ -90,9 +90,9 @@ impl<P: Program> Resumable for ShardRun<'_, P> {
         if !checkpointer.is_due(self.globals.superstep) {
             return Ok(false);
         }
-        // With several processes, the observer alone writes.
+        // With several processes, the driver alone writes.
         self.gather(!self.signals_follow())?;
-        if self.context.division.as_ref().is_some_and(|division| !division.observes()) {
+        if self.context.division.as_ref().is_some_and(|division| !division.is_driver()) {
             return Ok(true);
         }
         let mut aggregate = Vec::new();

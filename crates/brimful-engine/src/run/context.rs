@@ -235,8 +235,11 @@ impl<'a> Constants<'a> {
     ) -> Result<Self> {
         let (workers, budget) = (resources.workers(), &resources.budget);
         let borrowed: Vec<&Arc<ShardFile>> = shards.iter().collect();
-        let division = options.share.as_ref().map(|share| Division::new(share, graph, &borrowed));
-        let needs = needs.of_share(division.is_some());
+        let division = options
+            .communicator
+            .as_ref()
+            .map(|communicator| Division::new(communicator, graph, &borrowed));
+        let needs = needs.distributed(division.is_some());
         let memory = division.as_ref().map_or(0, |one| one.exchange_bytes(needs.signal));
         let needs = needs.with_exchange(memory);
         let extent = Extent::of_shards(graph, &borrowed, options.weighted);

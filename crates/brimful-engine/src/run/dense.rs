@@ -25,7 +25,7 @@ impl<P: Program> ShardRun<'_, P> {
             ..context.collector(arrays, activity.as_deref(), &self.finished, self.globals)
         };
         let first = context.owned.start;
-        let partials = context.resources.share(context.owned.len(), |index, buffers| {
+        let partials = context.resources.parallel_map(context.owned.len(), |index, buffers| {
             let partial = collector.interval(first + index, turn, buffers);
             context.resources.job.advance(1);
             partial

@@ -58,7 +58,7 @@ impl<P: Program> ShardRun<'_, P> {
         let next_activity = context.empty_activity();
         let arrays = (&mut self.states, &mut self.next);
         let collector = context.collector(arrays, next_activity.as_deref(), finished, self.globals);
-        let partials = context.resources.share(
+        let partials = context.resources.parallel_map(
             context.schedule.intervals,
             |interval, buffers: &mut CollectBuffers<P>| {
                 if P::MODE == Mode::Full || spilled.has(interval) {

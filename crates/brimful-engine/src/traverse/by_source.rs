@@ -98,7 +98,7 @@ impl<'e> EdgesBySource<'e> {
     ) -> Result<Vec<P>> {
         let (shards, job) = (&self.shards, &self.resources.job);
         let parts: Vec<_> = parts.into_iter().map(Mutex::new).collect();
-        self.resources.share(parts.len(), |index, reader: &mut Reader| {
+        self.resources.parallel_map(parts.len(), |index, reader: &mut Reader| {
             let mut part = parts[index].lock().unwrap_or_else(PoisonError::into_inner);
             let sources = &self.ranges[index];
             (0..shards.intervals()).try_for_each(|interval| {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use brimful_engine::exchange::{Contribution, Exchange, Received, Share};
+use brimful_engine::exchange::{Communicator, Contribution, Exchange, Received};
 use brimful_engine::{Error, Result};
 use brimful_store::Job;
 
@@ -37,23 +37,24 @@ pub(crate) struct Hub {
     sent: Mutex<HashMap<(u64, usize), Sent>>,
     changed: Condvar,
     failed: AtomicBool,
-    /// Calls of `scatter` by all processes and the observer.
+    /// Calls of `scatter` by all processes and the driver.
     pub(crate) scattered: AtomicU64,
 }
 
 impl Hub {
-    /// The share of one of `count` processes, or of the observer. Process 0 is lost at call `last`.
-    pub(crate) fn share(
+    /// The communicator of one of `count` processes, or of the driver. Process 0 is lost at call
+    /// `last`.
+    pub(crate) fn communicator(
         self: &Arc<Self>,
         count: usize,
         index: Option<usize>,
         shares_memory: bool,
         last: u64,
-    ) -> Share {
+    ) -> Communicator {
         let last = if index == Some(0) { last } else { u64::MAX };
         let (hub, calls) = (Arc::clone(self), AtomicU64::new(0));
         let exchange = Arc::new(Connection { hub, count, index, calls, last });
-        Share { count, index, shares_memory, exchange }
+        Communicator { count, index, shares_memory, exchange }
     }
 
     /// Ends all processes, because one of them failed.

@@ -1,11 +1,11 @@
-//! The shares of the budget of a run on stores, and the error if it is too small.
+//! The processes of the budget of a run on stores, and the error if it is too small.
 
 use brimful_store::durable::{PAGE_BYTES, minimum_bytes as min_pages};
 use brimful_store::{Error as StoreError, Resources, sorter};
 
 use crate::error::{Error, Result};
 use crate::from_graph::shards::edge_bytes;
-use crate::partition_shares::PartitionShares;
+use crate::process_partitions::ProcessPartitions;
 use crate::{loading, run};
 
 /// Bytes that a run needs in addition to the contents of its stores: memory that is reserved
@@ -27,7 +27,7 @@ pub(crate) struct LoadingShares {
 const MAX_SORTED: u64 = 256 << 20;
 
 impl LoadingShares {
-    /// The shares of `free` bytes; an edge takes `edge_bytes` while it is sorted.
+    /// The processes of `free` bytes; an edge takes `edge_bytes` while it is sorted.
     pub(crate) fn new(free: u64, workers: usize, edge_bytes: usize) -> Self {
         let least = sorter::minimum_bytes(workers, edge_bytes);
         Self {
@@ -46,10 +46,14 @@ impl LoadingShares {
 
 /// Bytes that each of several processes needs in addition: for lists of signals to the partitions
 /// of all, and for batches.
-pub(crate) fn memory_of_shares(shares: &PartitionShares, workers: usize, is_weighted: bool) -> u64 {
+pub(crate) fn memory_of_processes(
+    processes: &ProcessPartitions,
+    workers: usize,
+    is_weighted: bool,
+) -> u64 {
     let least = |lists| LoadingShares::least(workers, lists, edge_bytes(is_weighted));
-    let each = shares.of_process(0).len();
-    least(each + shares.partitions()) - least(each) + shares.minimum_bytes()
+    let each = processes.of_process(0).len();
+    least(each + processes.partitions()) - least(each) + processes.minimum_bytes()
 }
 
 /// The contents of full stores: their bytes, and the numbers of loaded and of all vertices and

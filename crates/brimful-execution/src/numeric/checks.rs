@@ -13,10 +13,10 @@ use brimful_vertices::StoreKind;
 use super::NumericOptions;
 use crate::RunMode;
 use crate::error::{Error, Result};
-use crate::from_graph::{memory_of_shares, partitions_of, vertices_of_processes};
+use crate::from_graph::{memory_of_processes, partitions_of, vertices_of_processes};
 use crate::numeric::divided::check_divided;
 use crate::numeric::forecast::{self, Planned};
-use crate::partition_shares::PartitionShares;
+use crate::process_partitions::ProcessPartitions;
 
 /// Refuses options that the program, the graph or the store does not support, and a budget below
 /// the needs of every run.
@@ -45,7 +45,7 @@ pub(super) fn check_options<P: Program>(
                 .into(),
         ));
     }
-    if options.run.share.is_some() {
+    if options.run.communicator.is_some() {
         check_divided(options)?;
     }
     let index = missing_index_bytes(graph, program.indexes(), resources.workers());
@@ -84,22 +84,22 @@ fn minimum_bytes<P: Program>(
         limit: resources.budget.limit(),
         hubs: forecast::hub_bytes(&needs, graph, &stores, (weighted, workers))?,
     };
-    let Some(share) = &options.run.share else {
+    let Some(communicator) = &options.run.communicator else {
         return Ok(forecast::forecast(&needs, &planned)?.minimum);
     };
     // All processes name the needs of the one that needs most.
-    let shares = PartitionShares::new(share, partitions_of(&stores, workers)?);
+    let processes = ProcessPartitions::new(communicator, partitions_of(&stores, workers)?);
     let connected = graph.connected();
     let loaded = if needs.full { graph.vertices() } else { connected };
     let arcs = u128::from(graph.description().arcs.max(1));
-    // The observer has no vertices, but all states.
+    // The driver has no vertices, but all states.
     let mut most = connected * needs.state;
-    for (vertices, edges) in vertices_of_processes(&stores, graph, loaded, &shares)? {
+    for (vertices, edges) in vertices_of_processes(&stores, graph, loaded, &processes)? {
         let edges = u128::from(planned.edges) * u128::from(edges) / arcs;
         let part = Planned { vertices: (vertices, vertices), edges: edges as u64, ..planned };
         most = most.max(forecast::forecast(&needs, &part)?.minimum);
     }
-    Ok(most + memory_of_shares(&shares, workers, weighted))
+    Ok(most + memory_of_processes(&processes, workers, weighted))
 }
 
 /// A budget error names the likely needs of the whole run: not only those of the failed part, and

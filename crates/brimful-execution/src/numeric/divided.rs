@@ -1,4 +1,4 @@
-//! Numeric programs in several processes: refused options, and the states for the observer.
+//! Numeric programs in several processes: refused options, and the states for the driver.
 
 use crate::RunMode;
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::from_graph::EdgeData;
 use crate::numeric::NumericOptions;
 use crate::numeric::parts::StateWords;
 use crate::numeric::program::Numeric;
-use crate::partition_shares::malformed;
+use crate::process_partitions::malformed;
 use crate::program::{VertexOf, VertexProgram};
 
 /// Refuses options that do not apply to one of several processes.
@@ -24,7 +24,7 @@ pub(super) fn check_divided(options: &NumericOptions<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Appends the record of a vertex for the observer: its id, and its cell.
+/// Appends the record of a vertex for the driver: its id, and its cell.
 pub(super) fn write_record<P, const S: usize>(vertex: &VertexOf<P>, out: &mut Vec<u8>) -> Result<()>
 where
     P: VertexProgram<Id = u64, State = StateWords<S>>,
@@ -34,7 +34,7 @@ where
     Ok(())
 }
 
-/// Copies the states in records into the program of the observer.
+/// Copies the states in records into the program of the driver.
 pub(super) fn keep_records<const S: usize, const M: usize, E: EdgeData>(
     numeric: &mut Numeric<'_, S, M, E>,
     records: &[u8],

@@ -29,7 +29,7 @@ pub(crate) fn max_incoming(shards: &ShardFile, resources: &Resources) -> Result<
     let segments: Vec<_> = shards.shards().collect();
     let window = 1 << shards.interval_bits();
     resources.job.begin("measure lists", segments.len() as u64);
-    let most = resources.share(
+    let most = resources.parallel_map(
         segments.len(),
         |at, (reader, counts): &mut (Option<SegmentReader>, Vec<u64>)| {
             let first_target =

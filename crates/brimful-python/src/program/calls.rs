@@ -16,9 +16,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::Settings;
+use super::distribution::Steps;
 use super::ids::Ids;
 use super::purity::Purity;
-use super::sharing::Steps;
 use super::value::{Value, Values, is_equal, score_of};
 use crate::raised::Raised;
 use crate::vertex::Vertex;
@@ -154,7 +154,10 @@ impl Program {
             methods,
             signalling: Mutex::new(None),
             purity: Purity::new(py)?,
-            steps: settings.sharing.as_ref().map(|sharing| Arc::clone(&sharing.steps)),
+            steps: settings
+                .distribution
+                .as_ref()
+                .map(|distribution| Arc::clone(&distribution.steps)),
         })
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::radix;
-use crate::sorter::share::{MAX_RUNS, Share};
+use crate::sorter::memory_plan::{MAX_RUNS, MemoryPlan};
 
 /// The input of a forecast.
 #[derive(Debug, Clone, Copy)]
@@ -37,9 +37,9 @@ impl Sorting {
     /// Forecasts the bytes.
     pub fn forecast(self) -> Filled {
         let Self { records, record_bytes, bytes, workers, .. } = self;
-        let share = Share::new(bytes, workers, record_bytes);
+        let plan = MemoryPlan::new(bytes, workers, record_bytes);
         let (writers, width, shortest) =
-            (self.writers as u64, record_bytes as u64, share.run_len(0));
+            (self.writers as u64, record_bytes as u64, plan.run_len(0));
         // The bounds of a run's parts, if the keys are spread evenly.
         let bounds = radix::TOP_DIGITS.min(shortest) * (size_of::<u64>() + 2 * record_bytes);
         let bytes_of_runs = |runs: &Runs| runs.records * width + runs.count * bounds as u64;
@@ -53,10 +53,10 @@ impl Sorting {
             }
         };
         let buffered = loop {
-            let run_len = share.run_len(records - unsorted) as u64;
+            let run_len = plan.run_len(records - unsorted) as u64;
             // The buffers of workers that do not write stay empty, but their memory stays reserved.
             let filled = 2 * writers * run_len * width;
-            let reserved = share.buffers(shortest) as u64 * width + filled
+            let reserved = plan.buffers(shortest) as u64 * width + filled
                 - 2 * writers * shortest as u64 * width;
             spill_oldest(&mut in_memory, &mut spilled, reserved);
             max_memory =
@@ -73,7 +73,7 @@ impl Sorting {
                 unsorted -= run_len;
             } else {
                 // All runs of the greatest length spill alike.
-                let count = if run_len == share.longest as u64 {
+                let count = if run_len == plan.longest as u64 {
                     (unsorted - buffered).div_ceil(run_len)
                 } else {
                     1
@@ -83,15 +83,15 @@ impl Sorting {
             }
         };
         let (piece_len, run_count) =
-            (share.piece_len(records), spilled.count + in_memory.count + writers);
+            (plan.piece_len(records), spilled.count + in_memory.count + writers);
         let run_count = usize::try_from(run_count).unwrap_or(usize::MAX);
         spill_oldest(
             &mut in_memory,
             &mut spilled,
-            buffered * width + share.pieces(piece_len, run_count) as u64 * width,
+            buffered * width + plan.pieces(piece_len, run_count) as u64 * width,
         );
         let written = bytes_of_runs(&spilled);
-        let pieces = share.buffers(piece_len) as u64 * width;
+        let pieces = plan.buffers(piece_len) as u64 * width;
         let merging =
             bytes_of_runs(&in_memory) + unsorted * width + pieces.min(2 * records * width);
         // The rest of a buffer becomes a run, too.

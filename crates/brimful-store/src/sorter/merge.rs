@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use rayon::ThreadPool;
 
 use super::Sorter;
+use super::memory_plan::{MAX_RUNS, MIN_BUFFER};
 use super::plan::{Plan, Planner};
 use super::run::{Parts, PartsWriter, RunStorage, SortedRun};
-use super::share::{MAX_RUNS, MIN_BUFFER};
 use crate::error::{Error, Result};
 use crate::huge::advise_spare;
 use crate::in_order::InOrder;
@@ -73,10 +73,10 @@ impl<R: Record> Sorter<'_, R> {
         };
         let in_use: u64 = self.runs().iter().map(in_memory).sum();
         *self.free.get_mut() = self.bytes.saturating_sub(in_use);
-        let len = self.share.piece_len(self.len());
-        let pieces = self.share.pieces(len, self.runs().len());
+        let len = self.plan.piece_len(self.len());
+        let pieces = self.plan.pieces(len, self.runs().len());
         let fits = self.take_from_runs((pieces * size_of::<R>()) as u64)?;
-        Ok(if fits { len } else { self.share.piece_len(0) })
+        Ok(if fits { len } else { self.plan.piece_len(0) })
     }
 
     /// Merges just enough runs into a longer one to keep to [`MAX_RUNS`].
@@ -90,7 +90,7 @@ impl<R: Record> Sorter<'_, R> {
             runs.drain(..MAX_RUNS.min(excess + 1)).collect()
         };
         let len: u64 = group.iter().map(|run| run.len).sum();
-        let part_len = self.share.part_len();
+        let part_len = self.plan.part_len();
         let count = len.div_ceil(part_len as u64);
         let (offset, parts_offset) = self.reserve_on_disk(len, count);
         let (mut end, mut parts) = (offset, PartsWriter::new(len, part_len, parts_offset));

@@ -1,6 +1,6 @@
 //! The sorter against sorting in memory, at several budgets and numbers of workers.
 
-use super::share::SHARE_OF_RECORDS;
+use super::memory_plan::SHARE_OF_RECORDS;
 use super::*;
 use crate::{DiskFolder, Error};
 
@@ -107,7 +107,7 @@ fn what_is_written_is_foreseen_and_little_more_than_what_does_not_fit() {
         let is_on_disk = |run: &&SortedRun<u64>| matches!(run.storage, RunStorage::File { .. });
         let on_disk = sorter.runs().iter().filter(is_on_disk).map(|run| run.len * 8).sum::<u64>();
         let buffers =
-            2 * workers as u64 * (all / SHARE_OF_RECORDS).min(sorter.share.longest as u64 * 8);
+            2 * workers as u64 * (all / SHARE_OF_RECORDS).min(sorter.plan.longest as u64 * 8);
         let too_many = (all + buffers).saturating_sub(bytes);
         assert!(on_disk <= too_many + all / 10, "{on_disk} bytes on disk, {too_many} did not fit");
     }

@@ -1,8 +1,8 @@
 //! The writers of a sorter: full buffers become runs, in memory while there is space.
 
 use super::Sorter;
+use super::memory_plan::MIN_BUFFER;
 use super::run::{Parts, RunStorage, SortedRun};
-use super::share::MIN_BUFFER;
 use crate::error::Result;
 use crate::huge::{advise_spare, renew};
 use crate::radix::{self, Record};
@@ -48,7 +48,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
             storage
         };
         self.sorter.add(SortedRun { storage, len, parts: count, shift });
-        let longer = self.sorter.share.run_len(self.sorter.len()).max(self.run_len);
+        let longer = self.sorter.plan.run_len(self.sorter.len()).max(self.run_len);
         let added_bytes = 2 * (longer - self.run_len) * size_of::<R>();
         if self.sorter.take_from_runs(added_bytes as u64)? {
             self.run_len = longer;
@@ -59,7 +59,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
 
     fn split(&mut self) -> (Parts<R>, u32) {
         let (starts, shift) =
-            radix::split(&mut self.records, &mut self.buffer, self.sorter.share.part_len());
+            radix::split(&mut self.records, &mut self.buffer, self.sorter.plan.part_len());
         (Parts::of(&self.records, &starts), shift)
     }
 

@@ -131,7 +131,7 @@ impl Spill {
             .flat_map(|(interval, parts)| parts.chunks(at_once).map(move |group| (interval, group)))
             .collect();
         resources.job.begin("split lists", groups.len() as u64);
-        resources.share(groups.len(), |index, filling: &mut Filling| {
+        resources.parallel_map(groups.len(), |index, filling: &mut Filling| {
             let (interval, group) = groups[index];
             self.fill_group(shards, interval, group, filling, &resources.job)?;
             resources.job.advance(1);

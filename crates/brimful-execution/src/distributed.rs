@@ -1,13 +1,13 @@
-//! The share of a process in an execution that several processes make together.
+//! The part of a process in an execution that several processes make together.
 //!
 //! Each process owns consecutive partitions and runs the loop of supersteps over them. Signals to
 //! any partition wait in *relays* while vertices signal: mailboxes that combine and spill like
 //! those of vertices. Then the processes exchange the contents of their relays, and vertices
 //! collect. After that they exchange figures and aggregates, so that each decides for itself, and
-//! equally, how the run continues. The *observer* owns no partition: it follows the run, and
+//! equally, how the run continues. The *driver* owns no partition: it follows the run, and
 //! receives the states at the end.
 //!
-//! - `messages`: signals between processes; `results`: states and figures for the observer.
+//! - `messages`: signals between processes; `results`: states and figures for the driver.
 //!
 //! Invariant: a vertex receives the signals of processes in their order, and those of a process in
 //! the order in which its vertices signal, whatever the memory of the lists. From the second
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Execution;
 use crate::error::{Error, Result};
-use crate::partition_shares::{failed, malformed};
+use crate::process_partitions::{failed, malformed};
 use crate::program::{VertexOf, VertexProgram};
 use crate::stats::SuperstepFigures;
 
@@ -49,7 +49,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
     ) -> Result<(bool, SuperstepFigures)> {
         let Some(connected) = &self.connected else { return Ok((is_due, figures)) };
         let report = Report { superstep: self.supersteps, is_due, figures };
-        let owns = !connected.shares.own().is_empty();
+        let owns = !connected.processes.own().is_empty();
         let part = if owns { self.program.contribution().map_err(failed)? } else { Vec::new() };
         let facts = [packed(&report)?, part].concat();
         let all = connected.all_gather(&facts, &self.resources.job)?;

@@ -1,4 +1,4 @@
-//! The share of this process in a run of a program that several processes make together.
+//! The part of this process in a run of a program that several processes make together.
 //!
 //! The steps between supersteps are an object of Python, `brimful.cluster.programs.SharedSteps`. It
 //! also writes objects for other processes, and reads theirs: the user's serializer is for stores,
@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use brimful::engine::exchange::Share;
+use brimful::engine::exchange::Communicator;
 use brimful::engine::result::stats::{Durations, Traversal};
 use brimful::engine::{Error as EngineError, Reason, Stats};
 use brimful::execution::{Error, ExecutionStats};
@@ -19,21 +19,21 @@ use super::OnStores;
 use super::ids::Ids;
 use super::states::{Filling, Source, States};
 use super::value::{Value, Values};
-use crate::cluster::GivenShare;
+use crate::cluster::GivenCommunicator;
 use crate::errors::raised;
 
-/// The share, and its steps.
-pub(super) struct Sharing {
-    pub(super) share: Share,
+/// The connection to the other processes, and the steps between supersteps.
+pub(super) struct Distribution {
+    pub(super) communicator: Communicator,
     pub(super) steps: Arc<Steps>,
 }
 
 /// The object of Python.
 pub(super) struct Steps(Py<PyAny>);
 
-impl Sharing {
-    pub(super) fn new(py: Python<'_>, share: &GivenShare, steps: Py<PyAny>) -> Self {
-        Self { share: share.share(py), steps: Arc::new(Steps(steps)) }
+impl Distribution {
+    pub(super) fn new(py: Python<'_>, communicator: &GivenCommunicator, steps: Py<PyAny>) -> Self {
+        Self { communicator: communicator.communicator(py), steps: Arc::new(Steps(steps)) }
     }
 
     /// The first process decides whether superstep `number` begins, if the program decides at all,
@@ -41,17 +41,17 @@ impl Sharing {
     pub(super) fn wants_superstep(&self, number: u64, job: &Job) -> Result<bool, Error> {
         let mut decision = Vec::new();
         if self.steps.decides().map_err(raised)? {
-            if self.share.index == Some(0) {
+            if self.communicator.index == Some(0) {
                 decision = self.steps.decide(number).map_err(raised)?;
             }
-            let all = self.share.all_gather(&decision, &[], job)?;
+            let all = self.communicator.all_gather(&decision, &[], job)?;
             decision = (*all[0].facts).as_ref().to_vec();
         }
         self.steps.follow(number, &decision).map_err(raised)
     }
 
-    /// Sends states and figures to the observer, which returns them; any other process ends with
-    /// [`EngineError::ShareDone`].
+    /// Sends states and figures to the driver, which returns them; any other process ends with
+    /// [`EngineError::ProcessDone`].
     pub(super) fn finish(
         &self,
         execution: &mut OnStores<'_>,
@@ -60,8 +60,8 @@ impl Sharing {
         reason: Reason,
         resources: &Resources,
     ) -> Result<(States, ExecutionStats, Option<u64>), Error> {
-        let (steps, observes) = (&self.steps, self.share.observes());
-        let mut filling = match observes {
+        let (steps, is_driver) = (&self.steps, self.communicator.is_driver());
+        let mut filling = match is_driver {
             true => Some(Filling::new(&ids, changes, memory)?),
             false => None,
         };
@@ -93,7 +93,7 @@ impl Sharing {
                 let source = Source::Memory(filling.finish(&ids)?);
                 Ok((States { ids, values, source, stats: None }, figures, None))
             }
-            None => Err(share_done(figures, reason, resources)),
+            None => Err(process_done(figures, reason, resources)),
         }
     }
 }
@@ -183,8 +183,8 @@ impl Steps {
     }
 }
 
-/// The end of a process that is not the observer.
-fn share_done(figures: ExecutionStats, reason: Reason, resources: &Resources) -> Error {
+/// The end of a process that is not the driver.
+fn process_done(figures: ExecutionStats, reason: Reason, resources: &Resources) -> Error {
     let mut durations = Durations::default();
     figures.by_superstep.iter().for_each(|one| durations.push(one.work(), Traversal::Store));
     let stats = Stats {
@@ -201,5 +201,5 @@ fn share_done(figures: ExecutionStats, reason: Reason, resources: &Resources) ->
         resumed_from: None,
         store: Some(figures),
     };
-    Error::Engine(EngineError::ShareDone(Box::new(stats)))
+    Error::Engine(EngineError::ProcessDone(Box::new(stats)))
 }

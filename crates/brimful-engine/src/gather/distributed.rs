@@ -1,7 +1,7 @@
-//! The share of one process in a run over neighbor lists that several processes make together.
+//! The part of one process in a run over neighbor lists that several processes make together.
 //!
 //! Every process has the states of all vertices, and gathers the vertices of its own intervals.
-//! After a superstep it passes on their new states and its figures. The observer gathers nothing,
+//! After a superstep it passes on their new states and its figures. The driver gathers nothing,
 //! and receives the states at checkpoints and at the end. Invariant: aggregates are merged in the
 //! order of intervals, so that they are the same bits at any number of processes.
 
@@ -100,8 +100,8 @@ impl<G: Gather> GatherRun<'_, G> {
             }
             figures += received.figures;
             aggregates.extend(received.aggregates);
-            // The observer receives no states.
-            if division.is_own(index) || division.observes() {
+            // The driver receives no states.
+            if division.is_own(index) || division.is_driver() {
                 continue;
             }
             let (vertices, bytes) = (division.vertices(index), (*contribution.signals).as_ref());
@@ -117,7 +117,7 @@ impl<G: Gather> GatherRun<'_, G> {
         Ok((figures, merged(aggregates)))
     }
 
-    /// Sends the states of this process to the observer.
+    /// Sends the states of this process to the driver.
     pub(super) fn gather_states(&mut self) -> Result<()> {
         let Some(division) = &self.context.division else { return Ok(()) };
         division.gather(&mut self.current.states, 1, &self.context.resources.job)

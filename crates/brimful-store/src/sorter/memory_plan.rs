@@ -25,13 +25,13 @@ const MAX_PART: usize = 1 << 12;
 
 /// The division of a sorter's memory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Share {
+pub(super) struct MemoryPlan {
     pub(super) workers: usize,
     /// The maximum number of records in a run.
     pub(super) longest: usize,
 }
 
-impl Share {
+impl MemoryPlan {
     pub(super) fn new(bytes: u64, workers: usize, record_bytes: usize) -> Self {
         let workers = workers.max(1);
         let per_worker = usize::try_from(bytes).unwrap_or(usize::MAX) / workers;

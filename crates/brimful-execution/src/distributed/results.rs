@@ -1,6 +1,6 @@
-//! The states of all vertices and the figures of all processes, for the observer.
+//! The states of all vertices and the figures of all processes, for the driver.
 
-use brimful_engine::exchange::{Contribution, Share};
+use brimful_engine::exchange::{Communicator, Contribution};
 use brimful_store::{CacheStats, Job};
 use brimful_vertices::VertexStore;
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::{packed, unpacked};
 use crate::Execution;
 use crate::error::{Error, Result};
-use crate::partition_shares::{Connected, malformed};
+use crate::process_partitions::{Connected, malformed};
 use crate::program::{VertexOf, VertexProgram};
 use crate::stats::ExecutionStats;
 
 /// Appends the record of a vertex to a buffer.
 type WriteRecord<'f, P> = dyn FnMut(&VertexOf<P>, &mut Vec<u8>) -> Result<()> + 'f;
-/// Takes in records, for the program of the observer.
+/// Takes in records, for the program of the driver.
 type ReadRecords<'f, P> = dyn FnMut(&mut P, &[u8]) -> Result<()> + 'f;
 
 /// The figures of a process at the end.
@@ -45,9 +45,9 @@ impl Totals {
 }
 
 impl Connected {
-    /// Sends the observer a part of the records of this process, and whether further parts follow.
+    /// Sends the driver a part of the records of this process, and whether further parts follow.
     /// Returns the parts of all processes, and true if further parts of any process follow; only
-    /// the observer gets parts.
+    /// the driver gets parts.
     fn send_records(
         &mut self,
         records: &[u8],
@@ -56,7 +56,7 @@ impl Connected {
     ) -> Result<(Vec<Contribution>, bool)> {
         let excess = records.len().saturating_sub(self.batch_bytes) as u64;
         self.excess.take(excess)?;
-        let mut parts: Vec<&[u8]> = vec![&[]; self.shares.share.count];
+        let mut parts: Vec<&[u8]> = vec![&[]; self.processes.communicator.count];
         parts.push(records);
         let all = self.scatter(&[u8::from(has_more)], &parts, job)?;
         self.excess.give(excess);
@@ -66,9 +66,9 @@ impl Connected {
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
-    /// Sends the observer a record of each vertex of this process and its figures, which
+    /// Sends the driver a record of each vertex of this process and its figures, which
     /// [`Execution::stats`] includes there. `write` appends the record of a vertex to a buffer;
-    /// `read` receives whole records in the observer, those of each process in their order.
+    /// `read` receives whole records in the driver, those of each process in their order.
     ///
     /// # Errors
     /// Errors of the exchange, of `write` and of `read`; [`Error::Internal`] in an execution of one
@@ -80,7 +80,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
     ) -> Result<()> {
         let own = packed(&Totals::of(self.stats()?))?;
         let Some(mut connected) = self.connected.take() else {
-            return Err(Error::Internal("an execution of one process has no observer".into()));
+            return Err(Error::Internal("an execution of one process has no driver".into()));
         };
         let done = self.gather_by(&mut connected, &own, write, read);
         self.connected = Some(connected);
@@ -104,7 +104,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
             }
         }
         let mut records = Vec::new();
-        if Share::observes(&connected.shares.share) {
+        if Communicator::is_driver(&connected.processes.communicator) {
             connected.others = Some(totals);
         } else {
             self.for_each(&mut |vertex| {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use brimful_engine::Reason;
-use brimful_engine::exchange::Share;
+use brimful_engine::exchange::Communicator;
 use brimful_execution::from_graph::{self, StoreOptions};
 use brimful_execution::{
     Delivery, Error, ExecutionOptions, ExecutionStats, Failure, ListLocation, Partitioning,
@@ -127,8 +127,8 @@ impl<'g> Setting<'g> {
         }
     }
 
-    /// Runs a program in one process, or its share.
-    fn run<P>(&self, program: P, share: Option<Share>) -> Result<Outcome<P>, Error>
+    /// Runs a program, or the part of it that a process with a communicator makes.
+    fn run<P>(&self, program: P, communicator: Option<Communicator>) -> Result<Outcome<P>, Error>
     where
         P: VertexProgram<Id = u64, Edge = f64, State: Field> + Clone + Send + 'static,
     {
@@ -140,8 +140,8 @@ impl<'g> Setting<'g> {
             partitioning: self.partitioning,
             kept: None,
         };
-        let is_divided = share.is_some();
-        let options = ExecutionOptions { lists: self.lists, share, ..Default::default() };
+        let is_divided = communicator.is_some();
+        let options = ExecutionOptions { lists: self.lists, communicator, ..Default::default() };
         let serializer = || Ok(Box::new(Compact) as _);
         let from = (self.graph, true);
         let mut execution =
@@ -175,7 +175,7 @@ impl<'g> Setting<'g> {
         Ok((states, stats, reason, execution.program().clone()))
     }
 
-    /// Runs a program in `count` processes and an observer; the outcome of the observer, and the
+    /// Runs a program in `count` processes and a driver; the outcome of the driver, and the
     /// calls of `scatter`. Process 0 is lost at call `last`.
     fn divided<P>(
         &self,
@@ -188,8 +188,8 @@ impl<'g> Setting<'g> {
     {
         let hub = Arc::new(Hub::default());
         let run = |index: Option<usize>| {
-            let share = hub.share(count, index, false, last);
-            let outcome = self.run(program(), Some(share));
+            let communicator = hub.communicator(count, index, false, last);
+            let outcome = self.run(program(), Some(communicator));
             if outcome.is_err() {
                 hub.fail();
             }
@@ -199,12 +199,12 @@ impl<'g> Setting<'g> {
             let run = &run;
             let workers: Vec<_> =
                 (0..count).map(|index| scope.spawn(move || run(Some(index)).map(|_| ()))).collect();
-            let observed = run(None);
+            let of_driver = run(None);
             for worker in workers {
                 let outcome = worker.join().unwrap();
-                assert_eq!(outcome.is_ok(), observed.is_ok(), "{outcome:?}");
+                assert_eq!(outcome.is_ok(), of_driver.is_ok(), "{outcome:?}");
             }
-            Ok((observed?, hub.scattered.load(Ordering::Relaxed)))
+            Ok((of_driver?, hub.scattered.load(Ordering::Relaxed)))
         })
     }
 }
@@ -306,7 +306,7 @@ fn a_lost_process_ends_all_others() {
 }
 
 #[test]
-fn shares_that_cannot_be_are_refused() {
+fn divisions_that_cannot_be_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let graph = graph(folder.path(), Kind::Chain { vertices: 40 });
     let setting = Setting { partitioning: Partitioning::Hash, ..Setting::new(&graph, "memory") };

@@ -16,8 +16,8 @@ use brimful_vertices::{Id, VertexStore};
 use crate::Execution;
 use crate::error::{Error, Failure, Result, catch, element, no_element};
 use crate::lists::{IncomingSignals, Mailbox, copy_message, write_message};
-use crate::partition_shares::{Connected, failed, malformed};
 use crate::partitioner::Owners;
+use crate::process_partitions::{Connected, failed, malformed};
 use crate::program::{VertexOf, VertexProgram};
 use crate::run::PACKET_BYTES;
 use crate::worker::Worker;
@@ -49,7 +49,7 @@ struct Passing<'p, P: VertexProgram, S> {
 
 /// The senders whose turn it is, and the batches that this process has not opened yet.
 struct Turns {
-    /// This process; `None` in the observer.
+    /// This process; `None` in the driver.
     own: Option<usize>,
     /// By receiver: the first sender that is not done.
     turns: Vec<usize>,
@@ -122,13 +122,13 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
         let Some(connected) = &mut self.connected else { return Ok(()) };
         let (program, resources) = (&self.program, self.resources);
         connected.exchange_ids(program, &resources.job)?;
-        let shares = connected.shares.clone();
-        let own = shares.share.index;
+        let processes = connected.processes.clone();
+        let own = processes.communicator.index;
         let outgoing = |to| -> Result<Outgoing<P>> {
-            let leaving = Leaving::new(shares.of_process(to), resources)?;
+            let leaving = Leaving::new(processes.of_process(to), resources)?;
             Ok(Outgoing { leaving, batch: Vec::new(), is_done: Some(to) == own })
         };
-        let receivers = if own.is_some() { 0..shares.share.count } else { 0..0 };
+        let receivers = if own.is_some() { 0..processes.communicator.count } else { 0..0 };
         let mut outgoing = receivers.map(outgoing).collect::<Result<Vec<_>>>()?;
         let mut passing = Passing {
             program,
@@ -138,7 +138,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
             scratch: Vec::new(),
             packet: Vec::new(),
         };
-        let mut turns = Turns::new(shares.share.count, own);
+        let mut turns = Turns::new(processes.communicator.count, own);
         while !turns.are_over() {
             within(program, || {
                 for (to, one) in outgoing.iter_mut().enumerate() {
@@ -156,7 +156,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
                     let waiting = element(&mut turns.waiting, sender, "process")?.take();
                     match waiting {
                         _ if sender == own => {
-                            passing.keep(Leaving::new(shares.own(), resources)?)?;
+                            passing.keep(Leaving::new(processes.own(), resources)?)?;
                         }
                         Some(batch) => passing.open((*batch).as_ref())?,
                         None => {}
@@ -190,8 +190,8 @@ impl Connected {
         self.excess.take(sent)?;
         let flags: Vec<u8> = outgoing.iter().map(|one| u8::from(one.is_done)).collect();
         let mut parts: Vec<&[u8]> = outgoing.iter().map(|one| one.batch.as_slice()).collect();
-        // The observer receives no signals.
-        parts.resize(self.shares.share.count + 1, &[]);
+        // The driver receives no signals.
+        parts.resize(self.processes.communicator.count + 1, &[]);
         let all = self.scatter(&flags, &parts, job)?;
         self.excess.give(sent);
         Ok(all)

@@ -1,9 +1,9 @@
-//! The share of one process in a run that several processes make together.
+//! The part of one process in a run that several processes make together.
 //!
 //! Every process runs the same loop of supersteps over a contiguous range of intervals. After each
 //! turn of its vertices it passes on their new signals, and the partial results of its intervals.
 //! So all processes have the same signals and globals, and each decides for itself how the run
-//! continues. Another process, the *observer*, owns no interval: it follows the run by the partial
+//! continues. Another process, the *driver*, owns no interval: it follows the run by the partial
 //! results alone, and receives the states at the end. Invariant: partial results are merged in the
 //! order of intervals, whatever process each belongs to, so that states and aggregates are the same
 //! bits at any number of processes.
@@ -68,7 +68,7 @@ impl<A: Aggregate> SuperstepReport<A> {
     }
 }
 
-/// The result of an exchange. It is the same in every process, except that the observer's map has
+/// The result of an exchange. It is the same in every process, except that the driver's map has
 /// no marks.
 pub(super) struct ExchangedSuperstep<A> {
     /// The partial results of all intervals that took a turn, ascending.
@@ -116,8 +116,8 @@ impl<P: Program> ShardRun<'_, P> {
         let is_listed =
             self.sparse.is_some() && reports.iter().all(|report| report.form == LISTED_SIGNALS);
         let mut listed = Vec::new();
-        // The observer receives no signals.
-        for (index, report) in reports.iter().enumerate().filter(|_| !division.observes()) {
+        // The driver receives no signals.
+        for (index, report) in reports.iter().enumerate().filter(|_| !division.is_driver()) {
             let part = if division.is_own(index) {
                 list.as_deref().unwrap_or_default().into()
             } else {
@@ -195,7 +195,7 @@ impl<P: Program> ShardRun<'_, P> {
         Ok(())
     }
 
-    /// Sends the states of this process to the observer, and the signals too if `signals`.
+    /// Sends the states of this process to the driver, and the signals too if `signals`.
     pub(super) fn gather(&mut self, signals: bool) -> Result<()> {
         let Some(division) = &self.context.division else { return Ok(()) };
         let job = &self.context.resources.job;
@@ -208,7 +208,7 @@ impl<P: Program> ShardRun<'_, P> {
             let vertices = division.vertices(index);
             take_in(&mut self.signals, vertices, ALL_SIGNALS, (*records).as_ref())?;
         }
-        if let Some(frontier) = self.frontier.as_ref().filter(|_| division.observes()) {
+        if let Some(frontier) = self.frontier.as_ref().filter(|_| division.is_driver()) {
             let vertices = self.context.graph.connected() as usize;
             let mut map = Frontier::empty_map(vertices);
             mark(&mut map, &self.signals, P::Combiner::SILENCE, 0..vertices, None);
