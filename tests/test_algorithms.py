@@ -324,6 +324,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (USAGE, ["bfs", "--source", 0, "--weighted"], "--weighted does not apply to bfs; leave it"),
         (USAGE, ["degrees", "--param", "direction=up"], "direction must be out, in or both"),
         (USAGE, ["color", "--max-supersteps", 3], "--max-supersteps does not apply to color"),
+        (USAGE, ["degrees", "--max-supersteps", 3], "--max-supersteps does not apply to degrees"),
         (USAGE, ["kcore", "--param", "k=3"], "kcore has no parameter"),
         (INPUT, ["sssp", "--source", 0, "--weighted"], "has -1, and the smallest is -1"),
         (INPUT, ["hits", "--weighted"], "the smallest is -1"),

@@ -68,6 +68,7 @@ impl Program for Degrees {
 
 /// The requested direction, the program and its number of supersteps.
 fn chosen(request: &Request) -> Result<(&'static str, Degrees, u64)> {
+    request.refuse_max_supersteps()?;
     let direction = DIRECTION.word(request)?;
     Ok((direction, Degrees { outgoing: direction != "in" }, u64::from(direction != "out")))
 }

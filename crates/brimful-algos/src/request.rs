@@ -215,7 +215,8 @@ impl Request {
         self.run_with(program, self.options(max_supersteps), graph, resources)
     }
 
-    /// Runs `program`, which has finished after `supersteps` supersteps.
+    /// Runs `program`, which has finished after `supersteps` supersteps. The caller refuses another
+    /// number in the request.
     ///
     /// # Errors
     /// As [`Request::run`].

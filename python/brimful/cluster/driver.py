@@ -203,7 +203,7 @@ class DriverConnection:
         checkpoints: Mapping[str, Any],
         resources: Resources,
     ) -> None:
-        """Connect to workers, whose run begins with the first call, after a missing index is built."""
+        """Connect to workers; their run begins with the first call, once indexes are built."""
         self._group, self._graph, self._work = group, graph, work
         # A worker shows no progress and holds no result.
         self._options = checkpoints, dataclasses.replace(resources, progress=None, reserve_bytes=0)

@@ -67,6 +67,12 @@ pub(crate) fn segments_of_intervals<'s>(
     out
 }
 
+/// True if the edges of an interval are in windows. Each window of a file is then combined by
+/// itself; otherwise one sum follows the segments of all files.
+pub(crate) fn is_windowed(shard: &[(usize, Range<usize>)], files: &[PinnedIndex]) -> bool {
+    shard.iter().any(|(file, range)| files[*file].shards().segments()[range.end - 1].window > 0)
+}
+
 /// The intervals of any graph.
 pub(crate) const ALL_INTERVALS: Range<usize> = 0..usize::MAX;
 

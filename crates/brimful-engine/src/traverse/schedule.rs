@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use brimful_graph::read::shards::Segment;
 
-use crate::traverse::residency::PinnedIndex;
+use crate::traverse::residency::{PinnedIndex, is_windowed};
 
 /// Minimum number of edges of an item of light intervals; a vertex counts as an edge. Large items
 /// read whole units.
@@ -103,8 +103,7 @@ impl Schedule {
             }
             let segment_of =
                 |file: usize, segment: usize| &files[file].shards().segments()[segment];
-            let heavy =
-                shards.iter().any(|(file, range)| segment_of(*file, range.end - 1).window > 0);
+            let heavy = is_windowed(&shards, files);
             let splits = |(file, range): &(usize, Range<usize>)| {
                 segment_of(*file, range.start).begins_unit || files[*file].is_pinned(range.start)
             };

@@ -21,7 +21,9 @@ use brimful_store::Resources;
 use crate::error::Result;
 use crate::plan::cost_model::{CostModel, within};
 use crate::result::stats::Swept;
-use crate::traverse::residency::{PinnedIndex, Shard, Spare, segments_of_intervals};
+use crate::traverse::residency::{
+    PinnedIndex, Shard, Spare, is_windowed, segments_of_intervals,
+};
 use crate::traverse::sweep::Sources;
 use crate::traverse::sweep::batcher::Batcher;
 use crate::vertex::combiner::Combiner;
@@ -205,15 +207,15 @@ impl<S: Copy + Send> Sparse<S> {
         // The sums of the targets of each window that has any, in order.
         let mut windows: Vec<TargetSums<S>> = Vec::new();
         let mut count = Swept::default();
-        for (file, range) in
-            self.intervals[interval].iter().filter(|(file, _)| combine.walked[*file])
-        {
+        let shard = &self.intervals[interval];
+        let is_windowed = is_windowed(shard, combine.files);
+        for (file, range) in shard.iter().filter(|(file, _)| combine.walked[*file]) {
             let segments = combine.files[*file].shards().segments();
-            let mut window = segments[range.start].window;
             for index in range.clone() {
                 let segment = &segments[index];
-                if segment.window != window {
-                    window = segment.window;
+                if is_windowed
+                    && (index == range.start || segment.window != segments[index - 1].window)
+                {
                     buffers.sums.drain_into::<P::Combiner>(&mut windows);
                 }
                 let sources = within(combine.frontier, segment);
@@ -221,8 +223,8 @@ impl<S: Copy + Send> Sparse<S> {
                     count += self.segment(combine, *file, index, sources, buffers)?;
                 }
             }
-            buffers.sums.drain_into::<P::Combiner>(&mut windows);
         }
+        buffers.sums.drain_into::<P::Combiner>(&mut windows);
         if count.edges > 0 {
             *swept.lock().unwrap_or_else(PoisonError::into_inner) += count;
         }

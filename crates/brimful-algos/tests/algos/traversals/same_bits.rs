@@ -12,8 +12,8 @@ use brimful_algos::sources::Sources;
 use brimful_algos::sssp::ShortestPaths;
 use brimful_algos::topological_order;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::{Program, Reason, RunOptions, TraversalMode, run};
-use brimful_graph::Graph;
+use brimful_engine::{Add, Globals, Mode, Program, Reason, RunOptions, TraversalMode, Vertex, run};
+use brimful_graph::{Graph, Index};
 use brimful_graph::build::import::build_reverse;
 use brimful_graph::generate::Kind;
 use brimful_graph::read::shards::Geometry;
@@ -51,6 +51,41 @@ fn check_traversals<P: Program>(program: &P, case: &Case, weighted: bool) {
     }
 }
 
+/// Sums of signals along edges and against them, which depend on their order.
+struct BothWays;
+
+impl Program for BothWays {
+    /// The sum of all that was received, and the part that is due.
+    type State = [f64; 2];
+    type Combiner = Add<f64>;
+    type Aggregate = ();
+    const MODE: Mode = Mode::Delta;
+
+    fn indexes(&self) -> &'static [Index] {
+        &[Index::In, Index::Reverse]
+    }
+
+    fn initial(&self, vertex: Vertex, _: &Globals<()>) -> [f64; 2] {
+        [0.0, 1.0 / (vertex.id as f64 + 3.0)]
+    }
+
+    fn signal(&self, vertex: Vertex, [_, due]: [f64; 2]) -> f64 {
+        due * if vertex.id % 5 == 0 { 1e-2 } else { 1e-6 }
+    }
+
+    fn collect(&self, _: Vertex, [all, due]: [f64; 2], sum: f64, _: &Globals<()>) -> [f64; 2] {
+        [all + sum, due + sum]
+    }
+
+    fn signalled(&self, [all, _]: [f64; 2]) -> [f64; 2] {
+        [all, 0.0]
+    }
+
+    fn signal_score(&self, _: [f64; 2], [_, due]: [f64; 2]) -> f64 {
+        if due > 1e-9 { 1.0 } else { 0.0 }
+    }
+}
+
 #[test]
 fn traversals_threads_and_budgets_give_the_same_bits() {
     for number in 0..CASES {
@@ -70,6 +105,7 @@ fn traversals_threads_and_budgets_give_the_same_bits() {
         check_traversals(&Parities::<u32>::new(), &case, false);
         check_traversals(&topological_order::Levels, &case, false);
         check_traversals(&HyperBall::<64>, &case, false);
+        check_traversals(&BothWays, &case, false);
         check_traversals(&DeltaPageRank::<f64>::new(0.85, None, connected).unwrap(), &case, true);
         let scores = DeltaPageRank::<f64>::new(0.85, Some(sources), connected).unwrap();
         check_traversals(&scores, &case, false);
