@@ -92,6 +92,25 @@ def rmat20(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def divided(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of four intervals with hubs, which threads and workers divide among themselves."""
+    import numpy as np
+    import pyarrow as pa
+
+    import brimful as bf
+
+    lottery = np.random.default_rng(5)
+    sources, ends = lottery.integers(0, 1 << 18, 400_000), lottery.integers(0, 1 << 18, 400_000)
+    targets = np.where(ends % 2 == 0, ends, ends**3 >> 36)
+    path = tmp_path_factory.mktemp("divided") / "divided.brimful"
+    table = pa.table({"source": sources, "target": targets})
+    with bf.Graph.from_arrow(table, path=path) as graph:
+        assert len(set(sources) | set(targets)) > 3 << 16
+        assert graph.edges == len(sources)
+    return path
+
+
+@pytest.fixture(scope="session")
 def slashdot(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Slashdot, imported."""
     graph = tmp_path_factory.mktemp("slashdot") / "slashdot.brimful"

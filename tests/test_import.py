@@ -14,6 +14,7 @@ import pytest
 import brimful as bf
 from command import INPUT, USAGE, names_below, refuse, succeed, write_edges
 from edge_files import compress
+from nightly import with_nightly
 
 FIELDS = {
     "vertices",
@@ -62,8 +63,8 @@ def test_json_has_every_field_and_counts_what_was_read(tmp_path: Path) -> None:
     assert edges_of(tmp_path / "g.brimful") == sorted(EDGES)
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst", ".bz2"])
-@pytest.mark.parametrize("kind", ["txt", "csv", "u32"])
+# Compressions are beneath formats: test_formats.py has all of one format.
+@pytest.mark.parametrize(("kind", "suffix"), [("txt", ".gz"), ("csv", ".xz"), ("u32", ".zst")])
 def test_every_format_and_compression_gives_the_same_edges(
     tmp_path: Path, kind: str, suffix: str
 ) -> None:
@@ -78,7 +79,7 @@ def test_every_format_and_compression_gives_the_same_edges(
     assert edges_of(tmp_path / "g.brimful") == sorted(EDGES)
 
 
-@pytest.mark.parametrize("compression", ["", ".gz", ".xz", ".zst", ".bz2"])
+@pytest.mark.parametrize("compression", with_nightly(["", ".gz"], [".xz", ".zst", ".bz2"]))
 def test_standard_input(tmp_path: Path, compression: str) -> None:
     content = "".join(f"{source} {target}\n" for source, target in EDGES).encode()
     succeed("import", "-", tmp_path / "g.brimful", "--quiet", stdin=compress(compression, content))
@@ -235,15 +236,6 @@ def test_real_graphs_have_the_counts_of_their_sources(
     assert figures["rejected"] == 0
     checked = succeed("verify", tmp_path / "g.brimful", "--json").figures
     assert checked["arcs"] == edges
-
-
-def test_export_and_import_again_is_the_same_graph(votes: Path, tmp_path: Path) -> None:
-    original = edges_of(votes)
-    for name in ("e.txt", "e.csv", "e.parquet", "e.u32"):
-        succeed("export", votes, tmp_path / name, "--quiet")
-        again = tmp_path / f"{name}.brimful"
-        succeed("import", tmp_path / name, again, "--quiet")
-        assert edges_of(again) == original
 
 
 def test_the_same_input_gives_the_same_bytes_at_any_thread_count_and_budget(

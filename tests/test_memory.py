@@ -78,10 +78,10 @@ def test_lognormal_and_undirected_within_their_limit(tmp_path: Path) -> None:
     assert figures["bytes_on_disk"] > LARGE
 
 
-@pytest.mark.slow
+# test_smallest.py has every algorithm, and test_inputs.py imports and generators, every day.
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    "words",
-    with_nightly(["pagerank r.parquet"], ["pagerank r.arrow", "connected_components r.csv"]),
+    "words", ["pagerank r.parquet", "pagerank r.arrow", "connected_components r.csv"]
 )
 def test_the_smallest_budget_named_works(large: Path, tmp_path: Path, words: str) -> None:
     algorithm, name = words.split()
@@ -89,6 +89,7 @@ def test_the_smallest_budget_named_works(large: Path, tmp_path: Path, words: str
     limited(smallest(*run), *run)
 
 
+@pytest.mark.nightly
 def test_the_smallest_budget_named_for_an_import_works(tmp_path: Path) -> None:
     lines = "".join(f"{n} {n * 7919 % 500_009}\n" for n in range(1_000_000))
     (tmp_path / "a.txt").write_text(lines)
@@ -100,6 +101,7 @@ def test_the_smallest_budget_named_for_an_import_works(tmp_path: Path) -> None:
         assert limited(budget, *arguments)["edges"] == 1_000_000
 
 
+@pytest.mark.nightly
 def test_the_smallest_budget_named_for_a_generator_works(tmp_path: Path) -> None:
     arguments = ["generate", "rmat", tmp_path / "g.brimful", "--scale", 18]
     budget = smallest(*arguments)

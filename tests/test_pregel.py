@@ -222,23 +222,6 @@ def test_mistakes_are_named() -> None:
         bf.Aggregator("mean", 0)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("store", STORES)
-def test_a_resumed_run_gives_what_the_uninterrupted_one_gives(tmp_path: Path, store: str) -> None:
-    with graph_of(list(range(30)), list(range(1, 31)), [1.0] * 30) as graph:
-        given: dict[str, Any] = {
-            "weighted": True,
-            "store": url(store, tmp_path),
-            "checkpoint_dir": tmp_path / "checkpoints",
-            "checkpoint_every": 1,
-        }
-        stopped = bf.run(graph, Distances(0), max_supersteps=7, **given)
-        assert stopped[6] == 6.0
-        assert stopped[7] is None
-        rest = bf.run(graph, Distances(0), resume=True, **given)
-        assert rest.stats["resumed_from"] == 7
-        assert dict(rest) == {n: float(n) for n in range(31)}
-
-
 class Tallied(bf.WorkerContext):
     """Counts the calls of each superstep, and of the run."""
 

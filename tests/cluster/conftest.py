@@ -27,9 +27,9 @@ def _no_worker_of_another_test() -> None:
 
 
 @pytest.fixture(scope="package")
-def graph(rmat: Path) -> bf.Graph:
-    """A graph of 18 intervals or fewer, with hubs."""
-    return bf.Graph.open(rmat)
+def graph(divided: Path) -> bf.Graph:
+    """A graph of four intervals, so that each of up to four workers has vertices."""
+    return bf.Graph.open(divided)
 
 
 @pytest.fixture(scope="package")

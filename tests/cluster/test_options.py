@@ -158,16 +158,17 @@ def test_an_algorithm_that_a_cluster_does_not_run(rmat: Path) -> None:
     assert "triangles does not run on a cluster; leave --cluster out" in outcome.err
 
 
-def test_the_command_line_on_a_local_cluster(rmat: Path, tmp_path: Path) -> None:
-    here = brimful("run", "pagerank", rmat, "-o", tmp_path / "one.csv", "--json")
+def test_the_command_line_on_a_local_cluster(divided: Path, tmp_path: Path) -> None:
+    here = brimful("run", "pagerank", divided, "-o", tmp_path / "one.csv", "--json")
     there = brimful(
-        *("run", "pagerank", rmat, "-o", tmp_path / "two.csv", "--json"),
+        *("run", "pagerank", divided, "-o", tmp_path / "two.csv", "--json"),
         *("--cluster", "local:2", "--budget", "300M"),
     )
     assert (here.code, there.code) == (DONE, DONE), there.err
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
-    divided = there.figures["cluster"]["workers"]
-    assert [worker["budget_bytes"] for worker in divided] == [300 << 20] * 2
+    workers = there.figures["cluster"]["workers"]
+    assert [worker["budget_bytes"] for worker in workers] == [300 << 20] * 2
+    assert all(worker["bytes_sent"] > 0 for worker in workers)
     assert here.figures["cluster"] is None
 
 
@@ -182,9 +183,9 @@ def test_the_command_line_names_the_smallest_budget_of_a_worker(rmat: Path) -> N
 
 @pytest.mark.parametrize("number", with_nightly([signal.SIGINT], [signal.SIGKILL]))
 def test_a_driver_that_ends_leaves_no_worker_and_its_run_can_be_resumed(
-    rmat: Path, tmp_path: Path, number: signal.Signals
+    divided: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    words: list[object] = ["run", "pagerank", rmat, "--tolerance", 0, "--max-supersteps", 200]
+    words: list[object] = ["run", "pagerank", divided, "--tolerance", 0, "--max-supersteps", 200]
     saving: list[object] = ["--checkpoint-dir", tmp_path / "c"]
     process = subprocess.Popen(
         [*BRIMFUL, *map(str, [*words, *saving, "--checkpoint-every", 20, "--cluster", "local:2"])],
