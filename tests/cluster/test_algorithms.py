@@ -57,7 +57,8 @@ def test_workers_give_the_same_bits(cluster: Cluster, graph: bf.Graph, name: str
     one = DIVIDED[name](graph)
     many = DIVIDED[name](graph, cluster="auto", workers=3)
     assert columns(many) == columns(one)
-    assert many.stats["supersteps"] == one.stats["supersteps"]
+    # One process may take vertices in the order of their distances.
+    assert name == "sssp" or many.stats["supersteps"] == one.stats["supersteps"]
     assert one.stats["cluster"] is None
     figures = many.stats["cluster"]
     assert len(figures["workers"]) == 3 and figures["restarts"] == []

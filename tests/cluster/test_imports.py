@@ -168,11 +168,11 @@ def test_tasks_have_a_budget_that_is_chosen_once(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Items of a task depend on it, and memory is not free to the same extent at a repetition.
-    shares = list[Any]()
+    budgets = list[Any]()
 
     class Recorded(keeping.Tasks):
         def __init__(self, work: Any, inputs: Any, *others: Any) -> None:
-            shares.extend(one[-1] for one in inputs)
+            budgets.extend(one[-1] for one in inputs)
             super().__init__(work, inputs, *others)
 
     for module in (importing, keeping, sorting):
@@ -180,5 +180,5 @@ def test_tasks_have_a_budget_that_is_chosen_once(
     (tmp_path / "wide.txt").write_text(lines([(10**12 + s, t) for s, t in edges(1, 2000)]))
     paths = [tmp_path / "wide.txt"]
     imported(paths, tmp_path / "g.brimful", {}, {"cluster": "auto", "workers": 1})
-    assert len(shares) >= 5 and len(set(shares)) == 1
-    assert shares[0].budget == shares[0].budget_bytes() > 1 << 20
+    assert len(budgets) >= 5 and len(set(budgets)) == 1
+    assert budgets[0].budget == budgets[0].bytes() > 1 << 20
