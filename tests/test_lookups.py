@@ -249,6 +249,20 @@ def test_a_kept_graph_is_pickled_by_its_path(
     assert os.path.isdir(ring.path)
 
 
+def test_values_of_a_relative_path_are_read_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    edges = pa.table({"source": [1], "target": [2], "year": [2020]})
+    ages = pa.table({"vertex": [1, 2], "age": [5, 6]})
+    bf.Graph.from_arrow(edges, path="g.brimful", vertex_columns=ages, edge_columns="year").close()
+    with bf.Graph.open("g.brimful") as graph:
+        values = graph.vertex_values("age"), graph.edge_values("year")
+    monkeypatch.chdir("/")
+    ages_again, years_again = pickle.loads(pickle.dumps(values))
+    assert (dict(ages_again), years_again[1, 2]) == ({1: 5, 2: 6}, 2020)
+
+
 def test_a_temporary_graph_is_not_pickled() -> None:
     with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
         for refused in (pickle.dumps, copy.copy, copy.deepcopy):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import subprocess
 import sys
@@ -168,10 +169,23 @@ def test_two_commands_copy_a_graph_once(url: str, cache: Path) -> None:
     assert len(list(cache.rglob("in.shards"))) == 1
 
 
+def test_another_machine_unpickles_from_the_url(tmp_path: Path, cache: Path) -> None:
+    place = tmp_path / "there.brimful"
+    people = pa.table({"vertex": [0, 7], "age": [3, 4]})
+    edges = EDGES.append_column("year", pa.array(range(5)))
+    bf.Graph.from_arrow(edges, path=place, vertex_columns=people, edge_columns="year").close()
+    with bf.Graph.open(f"file://{place}") as opened:
+        data = pickle.dumps((opened, opened.vertex_values("age"), opened.edge_values("year")))
+    shutil.rmtree(cache)
+    graph, ages, years = pickle.loads(data)
+    assert (graph.edges, ages[7], years[7, 0]) == (5, 4, 4)
+    assert Path(graph.path).is_relative_to(cache)
+
+
 def test_a_worker_of_a_cluster_opens_its_own_copy(url: str, cache: Path) -> None:
     with bf.Graph.open(url) as opened:
         fingerprint = opened.native.fingerprint
-        assert remote_graph.place_of(opened.path) == url
+        assert remote_graph.location_of(opened.path) == url
     shutil.rmtree(cache)
     assert _open_graph(url, fingerprint).path == opened.path
     assert len(list(cache.rglob("in.shards"))) == 1

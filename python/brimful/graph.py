@@ -14,6 +14,7 @@ from brimful.ids import column_ids, vertex_id
 from brimful.importing import Imports
 from brimful.io.formats import export_format, output_files
 from brimful.io.output import refuse_input, stream_batches, write_graph
+from brimful.io.remote_graph import location_of, open_location
 from brimful.io.source import input_files
 from brimful.kept_columns import KeptColumns
 from brimful.looks import Looks, small_figure
@@ -40,7 +41,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
     Made by `brimful.read`, `Graph.open` or one of `Graph.from_*`; `to_*` copy it into memory.
     Iteration yields the vertices in ascending order. As a context manager it is closed on leaving,
     which removes the directory if it was temporary. A graph that is kept can be pickled: its path
-    is pickled.
+    or URL is pickled.
 
     Look-ups (`neighbors`, `degree`, `has_edge`, `neighbors_many`, ...) read only the blocks of
     edges that they need and cache what they read last: at most 64 MiB for the graph, or the largest
@@ -83,7 +84,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         self._native: _native.Graph | None = native
         self._path = native.path
         # The working directory may be another one when the graph is pickled.
-        self._absolute_path = os.path.abspath(native.path)
+        self._location = location_of(native.path)
         self._budget = budget
         self._remove = weakref.finalize(self, temporary.close) if temporary is not None else None
 
@@ -113,13 +114,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         ...     graph.edges
         1
         """
-        from brimful import _native
-        from brimful.io.remote_graph import is_remote_graph, local_copy
-
-        path = given_path(path)
-        if is_remote_graph(path):
-            path = local_copy(path, None, warn)
-        return cls(_native.Graph.open(path), budget=parse_budget(budget))
+        return cls(open_location(given_path(path)), budget=parse_budget(budget))
 
     @property
     def path(self) -> str:
@@ -300,7 +295,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         self.close()
 
     def __reduce__(self) -> tuple[Callable[..., Graph], tuple[str, int | None]]:
-        """Pickle by path: the copy opens the directory again, which must still exist.
+        """Pickle by path or URL: the copy opens the graph again, which must still exist.
 
         Raises:
             UsageError: The directory is temporary, or the graph is closed.
@@ -312,7 +307,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
             )
         if self._native is None:
             raise UsageError(f"the graph {self._path} is closed; open it again")
-        return _reopen, (self._absolute_path, self._budget)
+        return _reopen, (self._location, self._budget)
 
     def __len__(self) -> int:
         """Return the number of vertices."""

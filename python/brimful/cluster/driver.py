@@ -26,7 +26,7 @@ from brimful.cluster.exchange import (
 )
 from brimful.cluster.worker import Worker
 from brimful.errors import BrimfulError, MissingPackageError, UsageError, WorkerLostError
-from brimful.io.remote_graph import place_of
+from brimful.io.remote_graph import location_of
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class DriverConnection:
     def _ask(self, parts: tuple[int, ...], nothing: tuple[bytes, ...]) -> Answers:
         actors = self._group.actors
         if not self._runs:
-            graph = place_of(self._graph.path), self._graph.fingerprint
+            graph = location_of(self._graph.path), self._graph.fingerprint
             self._runs = [
                 actor.run.remote(
                     self._work,

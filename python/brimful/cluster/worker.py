@@ -22,8 +22,7 @@ from brimful.cluster.exchange import (
 from brimful.cluster.metrics import Metrics
 from brimful.errors import InputError, NotFoundError
 from brimful.io.remote import is_remote
-from brimful.io.remote_graph import local_copy
-from brimful.reporting import warn
+from brimful.io.remote_graph import open_location
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -171,18 +170,16 @@ def _open_graph(place: str, fingerprint: str) -> _native.Graph:
     Raises:
         NotFoundError: This node does not see the graph.
         InputError: This node sees another graph.
-        CorruptError, StoreIoError, UsageError: As `local_copy`.
+        CorruptError, StoreIoError, UsageError: As `open_location`.
     """
-    from brimful import _native
-
     if is_remote(place):
-        graph = _native.Graph.open(local_copy(place, None, warn))
+        graph = open_location(place)
         if graph.fingerprint != fingerprint:
             raise InputError(f"{place}: the graph has changed since the run began; run again")
         return graph
     remedy = "on a cluster the graph must be in a folder that all nodes share, or at a URL"
     try:
-        graph = _native.Graph.open(place)
+        graph = open_location(place)
     except NotFoundError as error:
         raise NotFoundError(f"{error}; {remedy}") from None
     if graph.fingerprint != fingerprint:

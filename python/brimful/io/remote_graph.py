@@ -21,9 +21,11 @@ from brimful.io.formats import GRAPH_SUFFIX
 from brimful.io.redaction import redacted_word
 from brimful.io.regular import sync_folder, writing_to
 from brimful.io.remote import files_in, is_remote, open_file, open_stream
+from brimful.reporting import warn
 from brimful.sizes import format_bytes
 
 if TYPE_CHECKING:
+    from brimful import _native
     from brimful.reporting import Progress
 
 #: The file of a graph directory that names its current manifest, by number and checksum.
@@ -47,9 +49,31 @@ def is_remote_graph(path: str | os.PathLike[str]) -> bool:
     return is_remote(path) and _split(os.fspath(path))[0].endswith(GRAPH_SUFFIX)
 
 
-def place_of(path: str) -> str:
-    """Return a place that other machines can open: the URL of a copy, any other path unchanged."""
-    return _urls.get(path, path)
+def url_of(path: str) -> str | None:
+    """Return the URL of the graph whose copy is at `path`; None if the path is not that of one."""
+    return _urls.get(path)
+
+
+def location_of(path: str) -> str:
+    """Return where other processes and machines can open a graph: the URL of a copy, or a path.
+
+    A relative path becomes absolute, so the working directory must be that of the opening.
+    """
+    return url_of(path) or os.path.abspath(path)
+
+
+def open_location(location: str) -> _native.Graph:
+    """Open a graph directory at a path, or at a URL through its copy.
+
+    Raises:
+        NotFoundError: There is no graph.
+        InputError: The graph was written by a newer version.
+        CorruptError, StoreIoError, UsageError: As `local_copy`.
+    """
+    from brimful import _native
+
+    path = local_copy(location, None, warn) if is_remote_graph(location) else location
+    return _native.Graph.open(path)
 
 
 def local_copy(url: str, progress: Progress | None, notify: Notify) -> str:

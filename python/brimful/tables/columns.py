@@ -330,11 +330,11 @@ def add_vertex_columns(
     import pyarrow as pa
 
     from brimful import _native
-    from brimful.io.remote_graph import place_of
+    from brimful.io.remote_graph import url_of
 
-    if (place := place_of(graph.path)) != graph.path:
+    if (url := url_of(graph.path)) is not None:
         raise UsageError(
-            f"{place} is read through a local copy, and only that copy would get the columns; add "
+            f"{url} is read through a local copy, and only that copy would get the columns; add "
             "the columns to a graph on this machine, then copy that graph to the store"
         )
     join, tally = Join(table, on, to="the graph"), JoinTally()

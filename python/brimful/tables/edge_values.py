@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError, UsageError
 from brimful.ids import VertexId, own_id
+from brimful.io.remote_graph import location_of, open_location
 from brimful.tables.edge_columns import ENDS, edge_rows
 from brimful.tables.spilled import spilled
 from brimful.wording import counted, literal, shortened
@@ -50,7 +51,7 @@ class EdgeValues:
         if column in ENDS:
             raise UsageError(f"{column} is not kept as a column; `signal` receives ends and weight")
         reader = edge_rows(graph, [column])
-        self._graph, self._column = graph, column
+        self._location, self._column = location_of(graph.path), column
         self._has_texts, self._is_directed = graph.id_type == "string", graph.directed
         self._has_weights = "weight" in reader.schema.names
         #: The ends of the first edge of each batch.
@@ -75,8 +76,8 @@ class EdgeValues:
         return list(zip(*columns[:2], strict=True)), weights, columns[-1]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the path of the graph, from which another process reads the column."""
-        return _reopened, (self._graph.path, self._column)
+        """Pickle the place of the graph, from which another process reads the column."""
+        return _reopened, (self._location, self._column)
 
     def __len__(self) -> int:
         """Return the number of edges."""
@@ -146,7 +147,5 @@ def _ends_shown(edge: tuple[Any, ...]) -> str:
     return ends + (f" with the weight {weight[0]}" if weight else "")
 
 
-def _reopened(path: str, column: str) -> EdgeValues:
-    from brimful import _native
-
-    return EdgeValues(_native.Graph.open(path), column)
+def _reopened(location: str, column: str) -> EdgeValues:
+    return EdgeValues(open_location(location), column)

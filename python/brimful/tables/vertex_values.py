@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError
 from brimful.ids import VertexId, column_ids, own_id
+from brimful.io.remote_graph import location_of, open_location
 from brimful.tables.columns import vertex_rows
 from brimful.tables.spilled import spilled
 
@@ -42,15 +43,15 @@ class VertexValues(Mapping[int | str, Any]):
         """
         reader = vertex_rows(graph, [column])
         rows = spilled(reader.schema, (batch for batch in reader if batch.num_rows))
-        self._graph, self._column = graph, column
+        self._location, self._column = location_of(graph.path), column
         self._parts = [rows.get_batch(at).columns for at in range(rows.num_record_batches)]
         #: The first id of each part.
         self._firsts = [ids[0].as_py() for ids, _ in self._parts]
         self._has_texts = graph.id_type == "string"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the path of the graph, from which another process reads the column."""
-        return _reopened, (self._graph.path, self._column)
+        """Pickle the place of the graph, from which another process reads the column."""
+        return _reopened, (self._location, self._column)
 
     def __getitem__(self, vertex: VertexId) -> Any:
         """Return the value of a vertex.
@@ -76,7 +77,5 @@ class VertexValues(Mapping[int | str, Any]):
         return chain.from_iterable(column_ids(ids) for ids, _ in self._parts)
 
 
-def _reopened(path: str, column: str) -> VertexValues:
-    from brimful import _native
-
-    return VertexValues(_native.Graph.open(path), column)
+def _reopened(location: str, column: str) -> VertexValues:
+    return VertexValues(open_location(location), column)
