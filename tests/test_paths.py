@@ -307,6 +307,24 @@ def test_a_guided_search_ends_where_no_path_leads_and_leaves_long_ones_to_a_run(
         graph.shortest_path(0, 98, weighted=True, coordinates=places)
 
 
+def test_a_guided_search_keeps_to_the_budget_of_the_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most: list[int] = []
+
+    def noted(*given: Any) -> list[Any]:
+        most.append(given[-1])
+        return []
+
+    monkeypatch.setattr(guided_paths, "guided_path", noted)
+    edges = {"source": [0], "target": [1], "weight": [1.0]}
+    bf.Graph.from_arrow(pa.table(edges), path=tmp_path / "g.brimful").close()
+    with bf.Graph.open(tmp_path / "g.brimful", budget="20M") as graph:
+        graph.shortest_path(0, 1, weighted=True, coordinates={})
+        graph.shortest_path(0, 1, weighted=True, coordinates={}, budget="10M")
+    assert most == [20 << 10, 10 << 10]
+
+
 def length(graph: bf.Graph, path: list[Any]) -> float:
     """Return the weight of a path, over the lightest of parallel edges."""
     total = 0.0

@@ -40,8 +40,9 @@ def shortest_path(
     from brimful.guided_paths import guided_path
 
     begin, end = _ends(graph, source, target)
+    given = resources.on(graph)
     if coordinates is None:
-        given, look_ups = resources.on(graph), _native.Lookup(graph.native)
+        look_ups = _native.Lookup(graph.native)
         has_room = given.has_room(_SEARCHES_BYTES)
         walk = look_ups.between(begin, end, weighted) if has_room else None
     elif not weighted:
@@ -52,7 +53,7 @@ def shortest_path(
             f"{type(coordinates).__name__}"
         )
     else:
-        most = min(_MOST_GUIDED, resources.budget_bytes() // _GUIDED_BYTES)
+        most = min(_MOST_GUIDED, given.budget_bytes() // _GUIDED_BYTES)
         walk = guided_path(graph, begin, end, coordinates, most)
     if walk is not None:
         return list_ids(walk) or None
