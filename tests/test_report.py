@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 import brimful as bf
 from brimful.cli.recorder import Recorder
 from brimful.report import facts
+from brimful.report.neighborhood import neighborhood
 from brimful.wording import escape_controls
 from command import INPUT, USAGE, names_below, refuse, succeed
 from nightly import with_nightly
@@ -402,6 +403,29 @@ def test_one_vertex_stands_for_a_list_of_it() -> None:
         assert Page(graph.report(around="ann").html).figures[2:] == ["Neighborhood of ann"]
         ranks = bf.pagerank(graph)
         assert "Neighborhood of bob" in Page(ranks.report(graph=graph, around="bob").html).figures
+
+
+@pytest.mark.parametrize(
+    "around", [np.int64(0), np.array([0]), {0}, "0", pa.scalar(0), pa.array([0])], ids=repr
+)
+def test_a_vertex_of_a_report_may_come_from_an_array(around: Any) -> None:
+    name = "0" if isinstance(around, str) else 0
+    with bf.Graph.from_arrow(pa.table({"source": [name], "target": [name]})) as graph:
+        for report in (graph.report(around=around), bf.degrees(graph).report(graph=graph)):
+            assert "Neighborhood of 0" in Page(report.html).figures
+        with pytest.raises(bf.UsageError, match=r"around must be .*, not a mapping"):
+            graph.report(around={0: 1.0})
+
+
+def test_a_vertex_that_is_a_tuple_is_drawn_once() -> None:
+    center, other = (0, "a"), (1, "b")
+    ends = {"source": [center, center, other], "target": [center, other, center]}
+    edges = {name: [bf.id_name(one) for one in column] for name, column in ends.items()}
+    with bf.Graph.from_arrow(pa.table(edges)) as graph:
+        for vertex in (center, bf.id_name(center)):
+            drawn = neighborhood(graph, vertex)
+            assert drawn == (center, [other], [(center, other)], "")
+        assert f"Neighborhood of {center}" in Page(graph.report().html).figures
 
 
 def test_a_report_is_shown_by_its_title() -> None:

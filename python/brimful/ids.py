@@ -155,26 +155,38 @@ def own_id(vertex: object, *, texts: bool) -> int | str:
 
 
 def vertex_ids(vertices: object) -> list[int | str]:
-    """Return the ids of one vertex, or of several in a sequence, a set, an array or any iterable.
+    """Return the ids of the sources of a run, as `several_ids` does.
 
     Raises:
-        UsageError: there is none, there are more than `MAX_SOURCES`, or they come with values.
-        NotFoundError: one is not an id.
+        UsageError: There is none, there are more than `MAX_SOURCES`, or they come with values.
+        NotFoundError: One is not an id.
     """
     from brimful._native import MAX_SOURCES
 
-    # `tolist` replaces the scalars of NumPy, pyarrow and pandas by plain Python objects.
-    plain = vertices.tolist() if hasattr(vertices, "tolist") else vertices
-    if isinstance(plain, Mapping):
-        raise UsageError("source must be a vertex id or a sequence of them, not a mapping")
-    if isinstance(plain, (str, bytes)) or not isinstance(plain, Iterable):
-        return [vertex_id(plain)]
-    ids = [vertex_id(vertex) for vertex in islice(plain, MAX_SOURCES + 1)]
+    ids = several_ids(vertices, "source", MAX_SOURCES + 1)
     if not ids:
         raise UsageError("source must have at least one vertex id; it is empty")
     if len(ids) > MAX_SOURCES:
         raise UsageError(f"a run takes at most {MAX_SOURCES} sources; name fewer")
     return ids
+
+
+def several_ids(vertices: object, name: str, most: int | None = None) -> list[int | str]:
+    """Return the ids of one vertex, or of several in a sequence, a set, an array or any iterable.
+
+    `name` is that of the argument. Of more than `most` ids the rest are left out.
+
+    Raises:
+        UsageError: They come with values.
+        NotFoundError: One is not an id.
+    """
+    # `tolist` replaces the scalars of NumPy, pyarrow and pandas by plain Python objects.
+    plain = vertices.tolist() if hasattr(vertices, "tolist") else vertices
+    if isinstance(plain, Mapping):
+        raise UsageError(f"{name} must be a vertex id or a sequence of them, not a mapping")
+    if isinstance(plain, (str, bytes)) or not isinstance(plain, Iterable):
+        return [vertex_id(plain)]
+    return [vertex_id(vertex) for vertex in islice(plain, most)]
 
 
 def _in_utf8(word: str) -> str:

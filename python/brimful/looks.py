@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import brimful
 from brimful.catalog import algorithm_request
-from brimful.ids import VertexId, Vertices
+from brimful.ids import VertexId, Vertices, several_ids
 from brimful.memory import require_runs
 from brimful.options.checks import flag
 from brimful.options.described import described
@@ -150,7 +150,7 @@ class Looks:
         resources = _resources(options, "report", "around")
         from brimful.report import html as report_html
 
-        graph, drawn = cast("brimful.Graph", self), report_html.vertex_list(around)
+        graph, drawn = cast("brimful.Graph", self), several_ids(around, "around")
         report_html.check_packages()
         for vertex in drawn:
             # Raises before the runs if the graph lacks a vertex.

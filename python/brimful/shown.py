@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import brimful
 from brimful.errors import UsageError
-from brimful.ids import Vertices
+from brimful.ids import Vertices, several_ids
 from brimful.kept_columns import KeptColumns
 from brimful.optional import require
 from brimful.options.checks import column_names
@@ -93,9 +93,9 @@ class Shown:
         ...     "Distribution of pagerank" in bf.pagerank(graph).report(graph=graph).html
         True
         """
-        from brimful.report.html import of_result, vertex_list
+        from brimful.report.html import of_result
 
-        return of_result(self._mapping(), graph=graph, around=vertex_list(around))
+        return of_result(self._mapping(), graph=graph, around=several_ids(around, "around"))
 
     @described({}, "corrupt", "io")
     def plot(self, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import UsageError
-from brimful.ids import Vertices, vertex_id
 from brimful.io.output import check_output, new_file
 from brimful.optional import require, require_installed
 from brimful.options.checks import given_path
@@ -136,12 +135,6 @@ class Report:
             '<iframe style="width: 100%; height: 40rem; border: 0" srcdoc="'
             f'{html.escape(self.html)}"></iframe>'
         )
-
-
-def vertex_list(around: Vertices) -> list[int | str]:
-    """Return the vertices that a user names: one, or several."""
-    listed = [around] if isinstance(around, (int, str, float)) else around
-    return [vertex_id(vertex) for vertex in listed]
 
 
 def check_report(path: str, *, overwrite: bool) -> None:
@@ -310,12 +303,12 @@ def _superstep_figures(stats: Mapping[str, Any]) -> list[Figure]:
 def _neighborhoods(graph: Graph, around: Iterable[int | str]) -> list[Figure]:
     drawn = []
     for vertex in around:
-        ring, links, note = neighborhood(graph, vertex)
+        center, ring, links, note = neighborhood(graph, vertex)
         drawn.append(
             _figure(
-                f"Neighborhood of {vertex}",
-                lambda ax, colors, vertex=vertex, ring=ring, links=links: figures.plot_neighborhood(
-                    ax, vertex, ring, links, colors
+                f"Neighborhood of {center}",
+                lambda ax, colors, center=center, ring=ring, links=links: figures.plot_neighborhood(
+                    ax, center, ring, links, colors
                 ),
                 note,
             )
