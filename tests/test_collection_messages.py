@@ -87,6 +87,44 @@ def test_a_value_that_cannot_be_spilled_is_named_by_its_key() -> None:
     cache.close()
 
 
+def test_the_records_of_a_failed_spill_are_used_again() -> None:
+    large = b"x" * (3 << 20)
+    cache: bf.SpillingDict[int, Any] = bf.SpillingDict(limit=256)
+    cache.update({0: large, 1: lambda: 0, **dict.fromkeys(range(2, 256), 0)})
+    for _ in range(3):
+        with pytest.raises(bf.UsageError, match="the value of the key 1 cannot be spilled"):
+            cache[256] = 0
+    cache[1] = 1
+    assert len(cache) - cache.live == len(cache.bag) == 5
+    assert cache[0] == large
+    cache.close()
+
+
+def test_a_record_that_does_not_fit_is_refused_before_others_are_added(tmp_path: Path) -> None:
+    numbers = np.zeros(1 << 20, np.int64)
+    numbers[-1] = 1 << 40
+    with bf.Box(tmp_path / "x", "i4") as box:
+        with pytest.raises(bf.UsageError, match="they reach from 0 to 1099511627776"):
+            box.extend(numbers)
+        assert len(box) == 0
+        box.extend(numbers[:-1])
+        assert len(box) == len(numbers) - 1
+
+
+def test_an_error_counts_the_records_that_were_added_before_it(tmp_path: Path) -> None:
+    values = ["a"] * 20_000 + [3]
+    given: list[tuple[Any, str]] = [
+        (values, "16384 of 20001 records were added, the rest were not"),
+        (iter(values), "records added before the error: 16384"),
+    ]
+    for number, (several, note) in enumerate(given, 1):
+        with bf.Bag(tmp_path / str(number), serializer="str") as bag:
+            with pytest.raises(bf.UsageError, match="cannot write int") as caught:
+                bag.extend(several)
+            assert caught.value.__notes__ == [note]
+            assert len(bag) == 16_384
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import Any, Protocol
 
 from brimful import _native
@@ -17,6 +17,7 @@ from brimful.containers.collection import (
     one_id,
     record_ids,
     several,
+    whole_chunks,
 )
 from brimful.errors import BrimfulError, CorruptError, RecordIdError, UsageError
 from brimful.options.checks import whole
@@ -252,8 +253,11 @@ class Bag(Collection[_native.RecordBag]):
         (3, 5)
         """
         first = len(self)
-        for batch in _in_batches(map(self._dumps, several(values, "records"))):
-            self.native.extend(batch)
+        records = map(self._dumps, several(values, "records"))
+        count = len(values) if isinstance(values, Sized) else None
+        with whole_chunks(lambda: len(self), count, "records"):
+            for batch in _in_batches(records):
+                self.native.extend(batch)
         return first
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")

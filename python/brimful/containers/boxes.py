@@ -17,6 +17,7 @@ from brimful.containers.collection import (
     folder_of,
     one_id,
     record_ids,
+    whole_chunks,
 )
 from brimful.errors import UsageError
 from brimful.options.checks import whole
@@ -273,8 +274,14 @@ class Box(Collection[_native.RecordBox]):
         if array.ndim != 1:
             raise UsageError(f"records must be an array of one dimension, not {array.ndim}")
         step = max(1, CHUNK_BYTES // self._dtype.itemsize)
-        for start in range(0, len(array), step):
-            self.native.extend(self._bytes(array[start : start + step]))
+        parts = [array[start : start + step] for start in range(0, len(array), step)]
+        if len(parts) > 1 and array.dtype != self._dtype:
+            # A record that does not fit is refused before any is appended.
+            for part in parts:
+                self._converted(part)
+        with whole_chunks(lambda: len(self), len(array), "records"):
+            for part in parts:
+                self.native.extend(self._bytes(part))
         return first
 
     @described(COLLECTION, "closed", "corrupt", "io")

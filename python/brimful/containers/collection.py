@@ -6,7 +6,7 @@ import itertools
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, cast
 
@@ -356,17 +356,17 @@ def _repeated(id: int) -> UsageError:
     return UsageError(f"the order has the record {id} more than once; name each record once")
 
 
-class _Taking(Protocol):
-    @property
-    def taken(self) -> int: ...
-
-
 @contextmanager
-def whole_chunks(native: _Taking, count: int, noun: str = "keys") -> Iterator[None]:
-    """Add to an error the number of items that were processed before it."""
-    before = native.taken
+def whole_chunks(taken: Callable[[], int], count: int | None, noun: str = "keys") -> Iterator[None]:
+    """Add to an error the number of items that were added before it; `taken` counts all."""
+    before = taken()
     try:
         yield
     except BaseException as error:
-        error.add_note(f"{native.taken - before} of {count} {noun} were added, the rest were not")
+        added = taken() - before
+        error.add_note(
+            f"{noun} added before the error: {added}"
+            if count is None
+            else f"{added} of {count} {noun} were added, the rest were not"
+        )
         raise

@@ -66,7 +66,7 @@ def _answers(
 def _add(native: _Adding, keys: numpy.typing.ArrayLike) -> None:
     """Add keys, a whole chunk at a time."""
     array = unsigned(keys, "keys")
-    with whole_chunks(native, len(array)):
+    with whole_chunks(lambda: native.taken, len(array)):
         for chunk in chunks(array):
             native.add_many(chunk)
 

@@ -77,7 +77,7 @@ class Lists(Collection[_native.DiskLists]):
             raise UsageError(
                 f"lists and items must have the same length, not {len(targets)} and {len(values)}"
             )
-        with whole_chunks(self.native, len(targets), "items"):
+        with whole_chunks(lambda: self.native.taken, len(targets), "items"):
             for start in range(0, len(targets), CHUNK):
                 both = (array[start : start + CHUNK] for array in (targets, values))
                 self.native.append_many(*(np.ascontiguousarray(a, np.uint32) for a in both))

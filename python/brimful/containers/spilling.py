@@ -161,11 +161,15 @@ class SpillingDict(dict[K, V]):
             for written in dirty:
                 yield super(SpillingDict, self).__getitem__(written)
 
-        stream = values()
+        stream, first = values(), len(bag)
         try:
             bag.store_batch(np.array(records, np.uint64), islice(stream, len(records)))
-            first = bag.extend(stream)
-        except UsageError as error:
+            bag.extend(stream)
+        except BaseException as error:
+            # The records that were appended are of no key.
+            self._unused += range(first, len(bag))
+            if not isinstance(error, UsageError):
+                raise
             raise UsageError(
                 f"the value of the key {shortened(written)} cannot be spilled: {error}; remove it, "
                 "or assign another value"
