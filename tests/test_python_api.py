@@ -296,6 +296,16 @@ def test_errors_pickle_and_keep_their_figures() -> None:
         assert isinstance(pickle.loads(pickle.dumps(kind("a b"))), kind)
 
 
+@pytest.mark.parametrize("kind", [bf.BudgetError, bf.StoreIoError, bf.ProgramError, bf.UsageError])
+def test_errors_of_a_worker_name_the_flags_of_the_command_line(
+    kind: type[bf.BrimfulError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = pickle.dumps(kind("it needs 5M; use --budget 5M"))
+    assert str(pickle.loads(data)) == "it needs 5M; use budget=5M"
+    monkeypatch.setattr(bf.BrimfulError, "names_flags", True)
+    assert str(pickle.loads(data)) == "it needs 5M; use --budget 5M"
+
+
 def test_other_threads_run_while_a_call_works(tmp_path: Path) -> None:
     numbers = np.arange(4_000_000)
     table = pa.table({"source": numbers % 65_537, "target": numbers * 7919 % 65_537})

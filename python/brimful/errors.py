@@ -132,7 +132,7 @@ class BudgetError(BrimfulError, MemoryError):
 
     def __reduce__(self) -> tuple[type[BudgetError], tuple[str, int]]:
         """Pickle with both arguments."""
-        return type(self), (str(self), self.needed_bytes)
+        return type(self), (self.args[0], self.needed_bytes)
 
 
 class CorruptError(BrimfulError):
@@ -167,7 +167,7 @@ class StoreIoError(BrimfulError, OSError):
 
     def __reduce__(self) -> tuple[type[StoreIoError], tuple[str, int | None]]:
         """Pickle with both arguments."""
-        return type(self), (str(self), self.errno)
+        return type(self), (self.args[0], self.errno)
 
 
 class WorkerLostError(StoreIoError):
@@ -225,7 +225,7 @@ class ProgramError(BrimfulError):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle with the place, and with state and cause if these can be pickled."""
         place = self.superstep, _if_picklable(self.state), _if_picklable(self.__cause__)
-        return _program_error, (type(self), str(self), self.vertex, *place)
+        return _program_error, (type(self), self.args[0], self.vertex, *place)
 
 
 def _program_error(
