@@ -37,7 +37,7 @@ def test_a_saved_result_is_the_result(rmat: Path, tmp_path: Path, suffix: str) -
     expected = result.to_arrow()
     assert saved.to_arrow().cast(expected.schema).equals(expected)
     assert pa.table(saved).cast(expected.schema).equals(expected)
-    for n in (0, 1, 7, 20_000):
+    for n in (0, 1, 7, 20_000, 2**70):
         assert saved.top(n) == result.top(n)
     with pytest.raises(bf.NotFoundError, match=r"has no vertex -1"):
         saved[-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -12,7 +11,7 @@ from brimful.catalog import algorithm_request, open_store
 from brimful.ids import VertexId, column_ids, id_of_name, row_ids, vertex_id
 from brimful.io.output import stream_batches, stream_table, write_result
 from brimful.io.source import input_files
-from brimful.options.checks import whole, word
+from brimful.options.checks import rows_wanted, word
 from brimful.options.described import EXPORT, described
 from brimful.options.runs import AskedOptions, CheckpointOptions
 from brimful.options.table import checked
@@ -104,7 +103,7 @@ class Result(PerVertex["float | int | str | None"]):
         ...     bf.degrees(graph).top(2)
         [(0, 2), (1, 0)]
         """
-        count = min(whole(n, "n", most=math.inf, floats=True), len(self))
+        count = rows_wanted(n, len(self))
         return [row_ids(row) for rows in self._native.top(count) for row in rows]
 
     @described({}, "corrupt", "io")
@@ -260,7 +259,7 @@ class Records(Result):
         names = [named.name for named in self._record.fields]
         if field is not None:
             word(field, "field", names)
-        count = min(whole(n, "n", most=math.inf, floats=True), len(self))
+        count = rows_wanted(n, len(self))
         at = 0 if field is None else names.index(field)
         rows = (row for rows in self.native.top(count, at) for row in rows)
         return [(id_of_name(vertex), self[vertex]) for vertex, _ in rows]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,7 +12,7 @@ from brimful.errors import InputError, NotFoundError, UsageError
 from brimful.ids import column_ids, row_ids
 from brimful.io.output import stream_batches, stream_table, write_result
 from brimful.memory import require_runs
-from brimful.options.checks import whole
+from brimful.options.checks import rows_wanted
 from brimful.options.described import EXPORT, described
 from brimful.packages import _native, numpy, pyarrow
 from brimful.tabular import Tabular
@@ -73,7 +72,7 @@ class Rows(Tabular):
         ...     bf.similarity(graph, measure="common_neighbors").top(1)
         [(0, 2, 1.0)]
         """
-        count = min(whole(n, "n", most=math.inf, floats=True), len(self))
+        count = rows_wanted(n, len(self))
         return [row_ids(row) for rows in self._native.top(count) for row in rows]
 
     @described({}, "corrupt", "io")

@@ -9,7 +9,7 @@ from typing import Any, cast
 from brimful.errors import NotFoundError
 from brimful.ids import VertexId, column_ids, id_of_name, row_ids, vertex_id
 from brimful.io.output import write_table
-from brimful.options.checks import given_path, whole
+from brimful.options.checks import MOST, given_path, rows_wanted
 from brimful.options.described import EXPORT, described
 from brimful.packages import pyarrow
 from brimful.per_vertex import PerVertex
@@ -83,7 +83,7 @@ class SavedResult(PerVertex[Any]):
         >>> bf.SavedResult(path).top(2)
         [(0, 2), (1, 0)]
         """
-        count = whole(n, "n", floats=True)
+        count = rows_wanted(n, MOST)
         return cast(
             "list[tuple[Any, Any]]",
             [row_ids(row) for row in largest(self._rows, ["vertex", self.column], count)],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Real
@@ -12,7 +11,7 @@ from typing import Any
 from brimful.errors import UsageError
 from brimful.ids import VertexId, vertex_id
 from brimful.io.output import write_table
-from brimful.options.checks import whole
+from brimful.options.checks import rows_wanted
 from brimful.options.described import EXPORT, described
 from brimful.packages import _native, pyarrow, record
 from brimful.per_vertex import PerVertex
@@ -120,7 +119,7 @@ class States(PerVertex[Any]):
         [(1, 2)]
         """
         ranked = (pair for pair in self.items() if pair[1] is not None)
-        count = min(whole(n, "n", most=math.inf, floats=True), len(self))
+        count = rows_wanted(n, len(self))
         measure = key or (lambda state: state if self._record is None else state[0])
         try:
             return heapq.nlargest(count, ranked, key=lambda pair: _ordered(measure(pair[1])))

@@ -129,6 +129,15 @@ def whole(
     return number
 
 
+def rows_wanted(n: Any, available: int) -> int:
+    """Return the number of rows of `top(n)`: no more than are available.
+
+    Raises:
+        UsageError: `n` is negative or not a whole number.
+    """
+    return min(whole(n, "n", most=math.inf, floats=True), available)
+
+
 def word(value: object, name: str, words: Sequence[str]) -> str:
     """Return one of some words.
 
