@@ -30,6 +30,7 @@ from command import (
     refuse,
     smallest,
     succeed,
+    write_edges,
 )
 from nightly import rows_with_nightly, with_nightly
 
@@ -288,6 +289,12 @@ def test_a_graph_that_no_disk_holds_is_refused_first(tmp_path: Path, command: li
     sentence = refuse(IO, verb, kind, tmp_path / "g.brimful", *size, "--quiet", timeout=60)
     assert "more than is free" in sentence
     assert names_below(tmp_path) == set()
+
+
+def test_verify_imports_a_file_within_a_budget(tmp_path: Path) -> None:
+    edges = write_edges(tmp_path / "e.txt", [(1, 2)])
+    refuse(BUDGET, "verify", edges, "--budget", "1M", "--quiet")
+    succeed("verify", edges, "--budget", "200M", "--threads", 1, "--quiet")
 
 
 def test_a_pipe_or_a_device_is_no_graph(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import argparse
 
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine, format_seconds
+from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
 from brimful.wording import counted
 
@@ -20,6 +21,7 @@ def add_to(verbs: shared.Verbs) -> None:
         examples=("brimful verify web.brimful",),
     )
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
+    shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
 
