@@ -134,10 +134,10 @@ class ReciprocalFlow(ReciprocalSum):
         vertex.vote_to_halt()
 
 
-#: Paths that end, a circle, and vertices without edges.
 #: Code for weighted edges is compiled for itself, which takes seconds.
 WEIGHTED = [False, pytest.param(True, marks=pytest.mark.nightly)]
 
+#: Paths that end, a circle, and vertices without edges.
 GRAPHS: dict[str, tuple[list[int], list[int]]] = {
     "path": ([1, 2, 3], [2, 3, 4]),
     "star": ([1, 1, 1], [2, 3, 4]),

@@ -8,10 +8,6 @@ import shlex
 from brimful.cli import options as shared
 from brimful.cli import tree
 
-#: Metavars of arguments that are files or folders.
-_GRAPHS = ("GRAPH", "[GRAPH] ALGORITHM")
-_FILES = ("INPUT", "OUT", "OUT.brimful", "FILE", "D")
-
 
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
