@@ -211,6 +211,18 @@ def test_ids_of_text_have_the_type_of_the_graph(tmp_path: Path) -> None:
             bf.similarity(graph, pairs=words)
 
 
+def test_an_error_of_a_stream_of_pairs_is_kept() -> None:
+    class Closed:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            raise bf.UsageError("the table is closed; open it again")
+
+    with (
+        bf.Graph.from_arrow(table_of([(0, 1)])) as graph,
+        pytest.raises(bf.UsageError, match=r"^the table is closed; open it again$"),
+    ):
+        bf.similarity(graph, pairs=Closed())  # type: ignore[arg-type]
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     graph, pairs = tmp_path / "g.brimful", tmp_path / "pairs.csv"
     succeed("generate", "ring", graph, "--vertices", 9, "--quiet")

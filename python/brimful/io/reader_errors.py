@@ -69,11 +69,14 @@ def stream_reader(table: Any, name: str) -> pyarrow.RecordBatchReader:
 
     Raises:
         InputError: Its columns cannot be columns of Arrow.
+        BrimfulError: It is an object of this package, whose stream raised the error.
     """
     import pyarrow as pa
 
     try:
         return pa.RecordBatchReader.from_stream(table)
+    except BrimfulError:
+        raise
     except (pa.ArrowException, TypeError, ValueError) as error:
         sentence = " ".join("; ".join(map(str, error.args)).split())
         raise InputError(

@@ -19,6 +19,7 @@ from brimful.tables.directions import direction_column, read_directions
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
+    PickColumns,
     cast_batches,
     edge_schema,
     pick_columns,
@@ -34,7 +35,12 @@ _DECODED_BYTES = 4 << 20
 
 
 def open_arrow(
-    path: str, wanted: EdgeColumns, ids: str = "auto", *, is_decided: bool = True
+    path: str,
+    wanted: EdgeColumns,
+    ids: str = "auto",
+    *,
+    is_decided: bool = True,
+    pick: PickColumns = pick_columns,
 ) -> EdgeTable:
     """Open an Arrow IPC file or stream as an edge table that streams its record batches.
 
@@ -61,7 +67,7 @@ def open_arrow(
             largest_bytes = memory_bytes(path, raw, start)
             reader, read_batches = _reader(raw, start)
             resources.enter_context(reader)
-            columns = pick_columns(path, reader.schema.names, wanted)
+            columns = pick(path, reader.schema.names, wanted)
             schema = edge_schema(path, reader.schema, columns)
             direction = None if is_decided else direction_column(reader.schema, columns)
             kept = schema.names + ([] if direction is None else [direction])

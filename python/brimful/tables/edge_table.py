@@ -116,6 +116,10 @@ class PickedColumns:
     ignored: list[str] | None = None
 
 
+#: Chooses the columns of a table by its name and theirs; raises as `pick_columns`.
+PickColumns = Callable[[str, Sequence[str], EdgeColumns], PickedColumns]
+
+
 def pick_columns(name: str, present: Sequence[str], wanted: EdgeColumns) -> PickedColumns:
     """Return the columns that hold the edges of table `name`, by the rule of docs/formats.md.
 
@@ -209,6 +213,7 @@ def table_from_stream(
     name: str = "the table",
     ids: str = "auto",
     is_decided: bool = True,
+    pick: PickColumns = pick_columns,
 ) -> EdgeTable:
     """Take anything with `__arrow_c_stream__` (polars, DuckDB, pandas, pyarrow) as an edge table.
 
@@ -226,7 +231,7 @@ def table_from_stream(
             * (type(stream).__name__ == "LazyFrame")
         )
     reader = stream_reader(stream, name)
-    columns = pick_columns(name, reader.schema.names, wanted)
+    columns = pick(name, reader.schema.names, wanted)
     schema = edge_schema(name, reader.schema, columns)
     direction = None if is_decided else direction_column(reader.schema, columns)
     kept = schema.names + ([] if direction is None else [direction])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from brimful.errors import InputError, NotFoundError, UsageError
 from brimful.io.inputs import known_bytes
@@ -17,6 +18,7 @@ from brimful.tables.csv_file import CsvFile
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
+    PickedColumns,
     pick_columns,
     table_from_stream,
     table_of,
@@ -50,27 +52,26 @@ def open_pairs(pairs: object, graph: _native.Graph) -> EdgeTable:
     if isinstance(pairs, (str, os.PathLike)):
         name = os.fspath(pairs)
         format_name = _format_of(name)
+    ids = "string" if graph.id_type == "string" else "int"
+    wanted = columns_of(import_options())
+    if format_name is None:
+        return table_from_stream(pairs, wanted, name=name, ids=ids, pick=_pick_pair)
+    if format_name == "parquet":
+        return open_parquet(name, wanted, ids=ids, pick=_pick_pair)
+    if format_name == "arrow":
+        return open_arrow(name, wanted, ids=ids, pick=_pick_pair)
+    return _open_text(name, _DELIMITERS[format_name], wanted, graph.id_type)
+
+
+def _pick_pair(name: str, present: Sequence[str], wanted: EdgeColumns) -> PickedColumns:
+    """Choose columns as `pick_columns`, whose advice is about options of an import."""
     try:
-        return _open_columns(pairs, format_name, graph.id_type)
+        return pick_columns(name, present, wanted)
     except UsageError:
-        # The options that the rule of columns advises are those of an import.
         raise UsageError(
             f"expected two columns of vertices in {name}, or two with known names such as source "
             "and target"
         ) from None
-
-
-def _open_columns(pairs: Any, format_name: str | None, id_type: str) -> EdgeTable:
-    ids = "string" if id_type == "string" else "int"
-    wanted = columns_of(import_options())
-    if format_name is None:
-        return table_from_stream(pairs, wanted, name="the pairs", ids=ids)
-    path = os.fspath(pairs)
-    if format_name == "parquet":
-        return open_parquet(path, wanted, ids=ids)
-    if format_name == "arrow":
-        return open_arrow(path, wanted, ids=ids)
-    return _open_text(path, _DELIMITERS[format_name], wanted, id_type)
 
 
 def reserve_of_pairs(pairs: str) -> int:
@@ -147,7 +148,7 @@ def _open_text(path: str, delimiter: str, wanted: EdgeColumns, id_type: str) -> 
                 f"the first line of {path} is not a header: {shortened(delimiter.join(names))}; "
                 "add one such as source,target"
             )
-        columns = dataclasses.replace(pick_columns(path, names, wanted), weight=None)
+        columns = dataclasses.replace(_pick_pair(path, names, wanted), weight=None)
         ends = [columns.source, columns.target]
         file = CsvFile(path, dict.fromkeys(ends, pa.type_for_alias(id_type)), delimiter)
     schema = pa.schema([file.schema.field(end) for end in ends])

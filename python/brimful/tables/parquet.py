@@ -19,6 +19,7 @@ from brimful.tables.directions import LOOKED_AT_ROWS, decided, direction_column,
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
+    PickColumns,
     cast_batches,
     edge_schema,
     pick_columns,
@@ -53,6 +54,7 @@ def open_parquet(
     stopped: threading.Event | None = None,
     *,
     is_decided: bool = True,
+    pick: PickColumns = pick_columns,
 ) -> EdgeTable:
     """Open a Parquet file as an edge table that streams its row groups page by page.
 
@@ -82,7 +84,7 @@ def open_parquet(
             except pa.ArrowInvalid:
                 raise _no_parquet(path) from None
             schema = file.schema_arrow
-            columns = pick_columns(path, schema.names, wanted)
+            columns = pick(path, schema.names, wanted)
             chosen = [columns.source, columns.target]
             if columns.weight is not None:
                 chosen.append(columns.weight)
