@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import logging
 import os
@@ -362,3 +363,25 @@ def test_a_join_stays_within_the_budget(tmp_path: Path) -> None:
     assert int(done.stdout) < (parse_budget(budget) or 0)
     saved = pq.ParquetFile(out)
     assert saved.metadata.num_rows >= count and saved.schema_arrow.names[-1] == "text"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "label == 'a'",
+        "label in ('a', 'c')",
+        "label not in ('b',)",
+        "day == '2026-01-01'",
+        "day in ('2026-01-01',)",
+        "number in (7, 8.5)",
+        "number + 1 == 8",
+        "number / 2 == 3.5",
+    ],
+)
+def test_categories_are_compared_as_their_values(edges: Path, condition: str) -> None:
+    day = datetime.date(2026, 1, 1)
+    columns = {"label": ["a", "b"], "day": [day, None], "number": [7, 6]}
+    encoded = {name: pa.array(column).dictionary_encode() for name, column in columns.items()}
+    table = pa.table({"vertex": [4, 1], **encoded})
+    with bf.read(edges) as graph, graph.filter(table=table, vertices=condition) as part:
+        assert list(part) == [4]

@@ -345,11 +345,15 @@ class _Reader:
             ) from None
 
     def _type(self, node: ast.expr) -> Any:
-        """Return the type of a column or of an operation on integers; None for anything else."""
+        """Return the type of a column or of an operation on integers; None for anything else.
+
+        That of categories is the type of their values.
+        """
         import pyarrow as pa
 
         if isinstance(node, (ast.Name, ast.Call)):
-            return self._schema.field(self._column(node)).type
+            kind = self._schema.field(self._column(node)).type
+            return kind.value_type if pa.types.is_dictionary(kind) else kind
         return pa.int64() if isinstance(node, ast.BinOp) and self._is_whole(node) else None
 
     def _is_whole(self, node: ast.expr) -> bool:
