@@ -143,6 +143,12 @@ def test_shares_that_are_no_numbers_are_refused(votes: bf.Graph, share: Any) -> 
         bf.plan(votes, "pagerank", source=[3, 30], source_weight=[share, share])
 
 
+def test_a_negative_share_is_named_by_its_vertex(votes: bf.Graph) -> None:
+    refusal = r"the share of vertex 30 in source must be at least 0, not -0\.5"
+    with pytest.raises(bf.UsageError, match=refusal):
+        bf.pagerank(votes, source={3: 1.0, 30: -0.5})
+
+
 def test_many_sources(votes: bf.Graph) -> None:
     everyone = list(votes)
     assert set(values(bf.bfs(votes, everyone)).values()) == {0}

@@ -12,7 +12,7 @@ from brimful.options.clusters import MAX_WORKERS, ClusterOptions
 from brimful.options.imports import IndexOptions
 from brimful.options.table import Option, ResourceOptions, WorkOptions, texts
 from brimful.sizes import checkpoint_interval
-from brimful.wording import shortened
+from brimful.wording import literal, shortened
 
 #: Synchronous supersteps, or sweeps that receive signals at once.
 Mode = Literal["sync", "async"]
@@ -75,12 +75,16 @@ def source_shares(source: Mapping[Any, Any]) -> list[float]:
     """Return the shares of the vertices of a mapping.
 
     Raises:
-        UsageError: A share is not a number; the message names its vertex.
+        UsageError: A share is negative or not a number; the message names its vertex.
     """
-    return [
-        checks.number(share, f"the share of vertex {shortened(vertex)} in source")
-        for vertex, share in source.items()
-    ]
+    shares = []
+    for vertex, given in source.items():
+        name = f"the share of vertex {shortened(vertex)} in source"
+        share = checks.number(given, name)
+        if share < 0:
+            raise UsageError(f"{name} must be at least 0, not {literal(given)}")
+        shares.append(share)
+    return shares
 
 
 def check_pairs(pairs: Any, name: str = "pairs") -> Any:
