@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from brimful.io import remote
 from command import INPUT, IO, USAGE, brimful, names_below, refuse, succeed
 from test_import import EDGES, edges_of
 
@@ -219,3 +220,12 @@ def test_a_pipe_that_fails_is_not_the_store(monkeypatch: pytest.MonkeyPatch) -> 
         while True:
             pipes.progress("read", 0, 0, 0.0)
     assert "cannot read" not in str(failure.value)
+
+
+def test_a_pattern_may_have_options_with_slashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = "?endpoint_override=http://127.0.0.1:9000"
+    found = {f"s3://graphs/day{options}": {"part-2.txt": 1, "part-1.txt": 1, "notes.md": 1}}
+    monkeypatch.setattr(remote, "files_in", found.get)
+    parts = [f"s3://graphs/day/part-{number}.txt{options}" for number in (1, 2)]
+    assert remote.expand(f"s3://graphs/day/part-*.txt{options}") == parts
+    assert remote.expand(parts[0]) == parts[:1]

@@ -309,17 +309,17 @@ def check(url: str) -> None:
 
 
 def expand(url: str) -> list[str]:
-    """Return the URLs that a pattern in the last part of `url` matches, sorted.
+    """Return the URLs that a pattern in the last part of the path of `url` matches, sorted.
 
     Raises:
         InputError: None does.
         UsageError, StoreIoError: As `store_errors`.
     """
-    # A question mark alone is not a pattern: it may begin the options of a file system.
-    folder, _, pattern = url.rpartition("/")
+    # A question mark is not a pattern: it begins the options of a file system.
+    base, question, options = url.partition("?")
+    folder, _, pattern = base.rpartition("/")
     if "*" not in pattern and "[" not in pattern:
         return [url]
-    pattern, question, options = pattern.partition("?")
     names = files_in(folder + question + options)
     matches = sorted(name for name in names if fnmatch.fnmatchcase(name, pattern))
     if not matches:
