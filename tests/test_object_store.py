@@ -229,3 +229,15 @@ def test_a_pattern_may_have_options_with_slashes(monkeypatch: pytest.MonkeyPatch
     parts = [f"s3://graphs/day/part-{number}.txt{options}" for number in (1, 2)]
     assert remote.expand(f"s3://graphs/day/part-*.txt{options}") == parts
     assert remote.expand(parts[0]) == parts[:1]
+
+
+def test_a_file_of_a_store_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"1 2\n")
+    file = remote.open_file(f"file://{tmp_path}/a.txt")
+    assert file.read() == b"1 2\n"
+    inner = file._file
+    file.close()
+    until = time.monotonic() + 10
+    while not inner.closed and time.monotonic() < until:
+        time.sleep(0.01)
+    assert inner.closed

@@ -209,8 +209,10 @@ class _Caller:
         """Return whether the thread is still in the abandoned call."""
         return self._answers.empty()
 
-    def close(self) -> None:
-        """Let the thread end; a stuck one is abandoned."""
+    def close(self, file: Any = None) -> None:
+        """Let the thread end once it has closed a file; a stuck one is abandoned."""
+        if file is not None and not self._given_up:
+            self._work.put(file.close)
         self._work.put(None)
 
     def _serve(self) -> None:
@@ -245,6 +247,7 @@ class RemoteFile(io.RawIOBase):
         """Open the file that `work` returns; raises the errors of `_Caller.call`."""
         super().__init__()
         self._caller = _Caller(url, stopped)
+        self._file: Any = None
         try:
             self._file = self._caller.call(work)
         except BaseException:
@@ -285,7 +288,7 @@ class RemoteFile(io.RawIOBase):
     def close(self) -> None:
         """Close the file; a thread that is stuck in it is left alone."""
         super().close()
-        self._caller.close()
+        self._caller.close(self._file)
 
 
 def check(url: str) -> None:
