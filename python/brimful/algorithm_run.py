@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Unpack
+from typing import Any, Unpack
 
 from brimful.catalog import algorithm_request, algorithms
 from brimful.io.source import input_files
 from brimful.opening import GraphLike, as_graph
 from brimful.options.runs import AlgorithmOptions, CheckpointOptions
-from brimful.options.table import WorkOptions, checked, picked
+from brimful.options.table import checked, picked
+from brimful.packages import _native
 from brimful.reporting import shows_progress
 from brimful.resources import Resources
 from brimful.result import Result, computed
@@ -30,11 +31,8 @@ def run_algorithm(
         UsageError: The algorithm does not take one of the options.
     """
     options = _checked(algorithm, given)
-    request = algorithm_request(algorithm, params, options)
-    resources = Resources(**picked(WorkOptions, options))
-    opened = as_graph(graph, resources)
-    checkpoints = picked(CheckpointOptions, options)
-    return computed(opened.native, request, resources.on(opened), checkpoints)
+    run = _prepared(graph, algorithm, params, options)
+    return computed(*run, picked(CheckpointOptions, options))
 
 
 @shows_progress
@@ -50,14 +48,20 @@ def run_rows(
     Raises:
         UsageError: The algorithm does not take one of the options.
     """
-    options = _checked(algorithm, given)
-    request = algorithm_request(algorithm, params, options)
-    resources = Resources(**picked(WorkOptions, options))
-    opened = as_graph(graph, resources)
-    rows = computed_rows(opened.native, request, resources.on(opened))
-    return Rows(rows, inputs=input_files(opened.native))
+    run = _prepared(graph, algorithm, params, _checked(algorithm, given))
+    return Rows(computed_rows(*run), inputs=input_files(run[0]))
 
 
 def _checked(algorithm: str, options: AlgorithmOptions) -> AlgorithmOptions:
     parameters = [str(info["name"]) for info in algorithms()[algorithm]["parameters"]]
     return checked(AlgorithmOptions, options, algorithm, parameters)
+
+
+def _prepared(
+    graph: GraphLike, algorithm: str, params: Mapping[str, object], options: AlgorithmOptions
+) -> tuple[_native.Graph, dict[str, Any], Resources]:
+    """Return the graph, the request and the resources of a run, from options that were checked."""
+    request = algorithm_request(algorithm, params, options)
+    resources = Resources.of(options)
+    opened = as_graph(graph, resources)
+    return opened.native, request, resources.on(opened)

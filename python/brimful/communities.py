@@ -10,7 +10,7 @@ from brimful.opening import GraphLike
 from brimful.options import checks
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import RUN
-from brimful.options.table import WorkOptions, checked, picked
+from brimful.options.table import WorkOptions, checked
 from brimful.reporting import shows_progress
 from brimful.resources import Resources
 from brimful.result import Result
@@ -284,5 +284,5 @@ def partition_of(partition: Result) -> Any:
 
 def _work(weighted: bool, options: WorkOptions) -> dict[str, Any]:
     chosen = checked(WorkOptions, options)
-    resources = Resources(**picked(WorkOptions, chosen))
+    resources = Resources.of(chosen)
     return {"weighted": checks.flag(weighted, "weighted"), "resources": resources}

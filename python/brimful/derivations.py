@@ -14,7 +14,7 @@ from brimful.options.checks import whole
 from brimful.options.derivations import DERIVED, DerivedOptions, MergedOptions, conditions
 from brimful.options.described import LOOK_UP, described
 from brimful.options.imports import PolicyOptions, SelfLoops
-from brimful.options.table import WorkOptions, checked, picked
+from brimful.options.table import checked, picked
 from brimful.reporting import shows_progress
 from brimful.resources import Resources
 
@@ -35,7 +35,7 @@ class Derivations:
         from brimful.tables.derived import Derivation, derive, derive_options
 
         graph = cast("brimful.Graph", self)
-        resources = Resources(**picked(WorkOptions, chosen)).on(graph)
+        resources = Resources.of(chosen).on(graph)
         options = derive_options(**policies, index=chosen["index"])
         native, derivation = graph.native, Derivation(**wanted)
         return made(
@@ -148,7 +148,7 @@ class Derivations:
         chosen = checked(DerivedOptions, options, "ego", ("vertex", "hops"))
         count = whole(hops, "hops")
         graph = cast("brimful.Graph", self)
-        resources = Resources(**picked(WorkOptions, chosen)).on(graph)
+        resources = Resources.of(chosen).on(graph)
         # The budget is refused before the neighborhood is read.
         require_budget(derive_options(index=chosen["index"]), resources, joins=True, tests=False)
         ids = within(graph, [vertex], count, resources)

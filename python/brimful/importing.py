@@ -21,7 +21,7 @@ from brimful.options.imports import (
     TableOptions,
     import_options,
 )
-from brimful.options.table import WorkOptions, checked, picked
+from brimful.options.table import checked, picked
 from brimful.packages import _native
 from brimful.reporting import shows_progress, warn
 from brimful.resources import Resources
@@ -228,7 +228,7 @@ def imported(
 ) -> brimful.Graph:
     """Run an import of `inputs` and open its graph, an instance of `kind`."""
     wanted = import_options(**picked(ImportOptions, chosen))
-    resources = Resources(**picked(WorkOptions, chosen))
+    resources = Resources.of(chosen)
 
     def make(out: str) -> dict[str, Any]:
         return build(out, lambda place: work(place, wanted, resources), chosen, resources, inputs)

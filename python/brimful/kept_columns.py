@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from brimful.options.checks import column_names
 from brimful.options.described import described
 from brimful.options.imports import AddedColumnsOptions
-from brimful.options.table import WorkOptions, checked, picked, texts
+from brimful.options.table import checked, texts
 from brimful.packages import _native, edge_values, pyarrow
 from brimful.reporting import shows_progress, warn
 from brimful.resources import Resources
@@ -228,7 +228,7 @@ class KeptColumns:
         from brimful.tables.joining import table_name
 
         chosen = checked(AddedColumnsOptions, options, "add_vertex_columns")
-        given = Resources(**picked(WorkOptions, chosen)).on(cast("Graph", self))
+        given = Resources.of(chosen).on(cast("Graph", self))
         tally = add_vertex_columns(
             self.native,
             table,

@@ -12,7 +12,7 @@ from brimful.memory import require_runs
 from brimful.options.checks import flag
 from brimful.options.described import described
 from brimful.options.runs import AskedOptions
-from brimful.options.table import WorkOptions, checked, picked, texts
+from brimful.options.table import WorkOptions, checked, texts
 from brimful.packages import matplotlib
 from brimful.paths import shortest_path, shortest_paths
 from brimful.reporting import shows_progress
@@ -187,7 +187,7 @@ class Looks:
 
 
 def _resources(options: WorkOptions, caller: str, *others: str) -> Resources:
-    return Resources(**picked(WorkOptions, checked(WorkOptions, options, caller, others)))
+    return Resources.of(checked(WorkOptions, options, caller, others))
 
 
 def census_of(graph: brimful.Graph, resources: Resources) -> Census:

@@ -25,7 +25,7 @@ from brimful.options.imports import (
     import_options,
     vertex_column_options,
 )
-from brimful.options.table import WorkOptions, checked, options_of, picked
+from brimful.options.table import checked, options_of, picked
 from brimful.reporting import shows_progress, warn
 from brimful.resources import Resources
 from brimful.tables import convert_in
@@ -109,7 +109,7 @@ def read(
         and not is_pattern(source_data)
         and (is_remote_graph(source_data) or not is_remote(source_data))
     ):
-        resources = Resources(**picked(WorkOptions, chosen))
+        resources = Resources.of(chosen)
         wanted = import_options(**picked(ImportOptions, chosen))
         native = open_graph(os.fspath(source_data), wanted, resources, warn)
         if not os.path.isfile(source_data):

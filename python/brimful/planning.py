@@ -19,7 +19,7 @@ from brimful.options.runs import (
     PlanOptions,
     UnbuiltOptions,
 )
-from brimful.options.table import ResourceOptions, checked, picked, texts
+from brimful.options.table import checked, picked, texts
 from brimful.packages import _native, opening
 from brimful.resources import Resources
 
@@ -193,7 +193,7 @@ def plan(
     chosen: dict[str, Any] = {**checked(PlanOptions, options, "plan", ("params",))}
     size = cluster_size_of(chosen.pop("cluster"))
     request = algorithm_request(algorithm, {} if params is None else params, chosen, size)
-    resources = Resources(**picked(ResourceOptions, chosen))
+    resources = Resources.of(chosen)
     resources = resources.leaving(reserve_of_result(chosen.pop("output")))
     native = None
     if graph is not None:

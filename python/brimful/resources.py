@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from brimful.memory import PROCESS_BYTES, budget_bytes, resident_bytes, too_small
+from brimful.options.table import WorkOptions, picked
 from brimful.tables.edge_table import shrink_arrow_pools
 
 if TYPE_CHECKING:
@@ -28,6 +30,11 @@ class Resources:
     process_budget: bool = False
     progress: Progress | None = None
     reserve_bytes: int = 0
+
+    @classmethod
+    def of(cls, options: Mapping[str, object]) -> Resources:
+        """Return the resources among options that were checked."""
+        return cls(**picked(WorkOptions, options))
 
     def on(self, graph: Graph) -> Resources:
         """Return the resources for work on a graph, whose own budget is the default."""

@@ -24,7 +24,7 @@ from brimful.options.runs import (
     ProgramOptions,
     StoreOptions,
 )
-from brimful.options.table import WorkOptions, checked, picked
+from brimful.options.table import checked, picked
 from brimful.packages import bags, opening
 from brimful.pregel.program import Pregel
 from brimful.program import Program
@@ -215,7 +215,7 @@ def run(
         "trace": bool(followed),
     }
     stores = {"store": store, **picked(StoreOptions, chosen)}
-    resources = Resources(**picked(WorkOptions, chosen))
+    resources = Resources.of(chosen)
     opened = as_graph(graph, resources)
     for_stores = [f"{name}=" for name, value in stores.items() if value is not None]
     for_stores += ['on="store"'] * (on == "store")
@@ -275,7 +275,7 @@ def interpreted(
     if cluster is not None:
         _check_cluster(start, followed, chosen)
     process_budget = chosen.get("process_budget", False)
-    resources = Resources(**picked(WorkOptions, chosen), process_budget=process_budget)
+    resources = dataclasses.replace(Resources.of(chosen), process_budget=process_budget)
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
     identity = identity_of(program, serializing[0], chosen["tolerance"], whole=saving)
     trace = Trace(followed, graph.native.id_type)

@@ -16,7 +16,7 @@ from brimful.io.redaction import redacted_word
 from brimful.options.checks import word
 from brimful.options.described import described
 from brimful.options.runs import RUN, ProgramOptions, StoreOptions
-from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
+from brimful.options.table import ResourceOptions, WorkOptions, checked
 from brimful.packages import _native, bags, opening
 from brimful.pregel.changes import weighted_pairs
 from brimful.pregel.program import Pregel
@@ -167,7 +167,7 @@ class VertexStore(States):
         others = ("url", "graph", "states", "weighted", "serializer")
         work = checked(WorkOptions, options, "create", others)
         chosen = checked(ProgramOptions, {"weighted": weighted, **options})
-        opened = as_graph(graph, Resources(**picked(WorkOptions, work)))
+        opened = as_graph(graph, Resources.of(work))
         keep(opened, url, states, serializer, chosen)
         return cls.open(url, serializer=serializer, budget=options.get("budget"))
 
@@ -233,7 +233,7 @@ class VertexStore(States):
             loads,
             name,
             stored["weights"] == "true",
-            Resources(**picked(ResourceOptions, chosen)).on(graph),
+            Resources.of(chosen).on(graph),
         )
         return cls(
             graph, native, (url, chosen_serializer, stored["weights"] == "true", graph.budget)

@@ -31,7 +31,7 @@ from brimful.kernels.parts import Parts, parts_of
 from brimful.kernels.slots import Slot
 from brimful.kernels.steps import KernelSteps, has_steps
 from brimful.options.runs import CheckpointOptions, ProgramStepOptions, StepOptions
-from brimful.options.table import WorkOptions, picked
+from brimful.options.table import picked
 from brimful.pregel.program import Pregel
 from brimful.program import Program
 from brimful.record import Record
@@ -204,7 +204,7 @@ def run(
     identity = identity_of(program, "a kernel", chosen["tolerance"], whole=saving)
     steps = picked(ProgramStepOptions, chosen)
     work = KernelRun(program, steps, identity, store, kernel, is_compiled=is_compiled)
-    resources = Resources(**picked(WorkOptions, chosen)).on(graph)
+    resources = Resources.of(chosen).on(graph)
     native = run_divided(
         graph.native,
         work,
