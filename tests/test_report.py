@@ -342,8 +342,8 @@ def test_notebooks_show_small_figures(rmat: Path, monkeypatch: pytest.MonkeyPatc
             # A notebook has no variables of a page.
             assert "--first: #" in one._repr_html_()
         # Of many edges or rows nothing is drawn unasked, and nothing is without matplotlib.
-        monkeypatch.setattr("brimful.looks._DRAWN_ARCS", graph.arcs - 1)
-        monkeypatch.setattr("brimful.shown._DRAWN_ROWS", len(graph) - 1)
+        monkeypatch.setattr("brimful.graph_queries._DRAWN_ARCS", graph.arcs - 1)
+        monkeypatch.setattr("brimful.joins_and_plots._DRAWN_ROWS", len(graph) - 1)
         assert not any("<svg" in one._repr_html_() for one in shown.values())
         monkeypatch.undo()
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from brimful.errors import UsageError
-from brimful.kernels.numbers import record as tuple_type
+from brimful.kernels.numbers import named_tuple_type
 from brimful.pregel.aggregators import Aggregated, Aggregator, checked_aggregators
 from brimful.pregel.program import Pregel
 from brimful.pregel.role import ALONE, Role
@@ -107,7 +107,7 @@ class Totals:
         self.measures = tolerance is not None
         change = {_CHANGE: Aggregator("max", 0.0)} if self.measures else {}
         self._aggregated = Aggregated({**aggregators, **change}, is_divided=role.is_divided)
-        self._type: Any = tuple_type("Aggregates", tuple(self._names))
+        self._type: Any = named_tuple_type("Aggregates", tuple(self._names))
         self._is_first = True
         self._show()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from brimful.catalog import algorithms
 from brimful.derivations import Derivations
 from brimful.errors import NotFoundError, UsageError
+from brimful.graph_queries import GraphQueries, small_figure
 from brimful.ids import column_ids, vertex_id
 from brimful.importing import Imports
 from brimful.io.formats import export_format, output_files
@@ -17,7 +18,6 @@ from brimful.io.output import refuse_input, stream_batches, write_graph
 from brimful.io.remote_graph import location_of, open_location
 from brimful.io.source import input_files
 from brimful.kept_columns import KeptColumns
-from brimful.looks import Looks, small_figure
 from brimful.neighbors import Neighbors
 from brimful.options.checks import given_path
 from brimful.options.described import EXPORT, described
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
+class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, GraphQueries):
     """A graph in a `.brimful` directory; its edges stay on disk.
 
     Made by `brimful.read`, `Graph.open` or one of `Graph.from_*`; `to_*` copy it into memory.

@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar, cast
 
 from brimful.errors import NotFoundError
 from brimful.ids import VertexId
+from brimful.joins_and_plots import JoinsAndPlots
 from brimful.options.described import described
 from brimful.packages import numpy
-from brimful.shown import Shown
 from brimful.streamed import StreamedItems, StreamedValues
 from brimful.tabular import Tabular
 
@@ -24,7 +24,7 @@ V = TypeVar("V")
 D = TypeVar("D")
 
 
-class PerVertex(Shown, Tabular, Generic[V]):
+class PerVertex(JoinsAndPlots, Tabular, Generic[V]):
     """A value for every vertex: a mapping from vertices to values that cannot be changed.
 
     Iteration yields the vertices in ascending order; `in`, `get`, `keys`, `values`, `items` and

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.errors import UsageError
-from brimful.kernels.numbers import record as tuple_type
+from brimful.kernels.numbers import named_tuple_type
 from brimful.pregel.program import Pregel
 from brimful.wording import shortened
 
@@ -82,7 +82,7 @@ class Record:
         self.fields = tuple(_field(one, kinds[one], attribute) for one in kinds.names)
         try:
             #: The class of states or messages, as methods see them.
-            self.type: Any = tuple_type(name, kinds.names)
+            self.type: Any = named_tuple_type(name, kinds.names)
         except ValueError as error:
             raise UsageError(f"{attribute} has an invalid field name: {error}") from error
         self._fits = [_fitting(field) for field in self.fields]

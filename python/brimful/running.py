@@ -15,7 +15,7 @@ from brimful.ids import VertexId, vertex_id
 from brimful.interpreted import InterpretedRun
 from brimful.io.source import input_files
 from brimful.kernels import program as kernels
-from brimful.kernels.methods import Unfit
+from brimful.kernels.methods import NotCompilable
 from brimful.options.checks import flag, word
 from brimful.options.described import described
 from brimful.options.runs import (
@@ -261,8 +261,8 @@ def interpreted(
     serializer, store, start = storage
     serializing = serializer_of(serializer)
     # The states of the engine are then those of Pregel, which begin with the value.
-    has_items = isinstance(program, Pregel) or program.mutates
-    if has_items and serializing[0] in _TEXT_ONLY:
+    is_pregel = isinstance(program, Pregel) or program.mutates
+    if is_pregel and serializing[0] in _TEXT_ONLY:
         noun = "Pregel vertex" if isinstance(program, Pregel) else "vertex of a changing graph"
         raise UsageError(
             f'serializer="{serializing[0]}" writes one text or bytes object, and the record of a '
@@ -296,9 +296,9 @@ def interpreted(
     return States(
         states,
         why,
-        has_items=has_items and start is None,
+        is_pregel=is_pregel and start is None,
         # A program only signals in the first superstep of Pregel, and only collects in the last.
-        has_one_more=has_items and isinstance(program, Program),
+        has_one_more=is_pregel and isinstance(program, Program),
         trace=trace.to_arrow if followed else None,
         record=work.record,
         aggregates=work.aggregates,
@@ -357,15 +357,15 @@ def _kernel(
     is_compiled = compile not in ("numpy", "never")
     try:
         return kernels.kernel_of(graph, program, chosen, is_compiled=is_compiled)
-    except Unfit as unfit:
+    except NotCompilable as error:
         if compile == "auto" and on != "shards":
-            return unfit.reason
+            return error.reason
         instead = 'compile="never"' if on != "shards" else 'on="store"'
         if on == "shards" and compile in ("numba", "numpy"):
             instead += ' with compile="never"'
-        text = f"{unfit.reason}. {unfit.remedy}, or pass {instead}."
+        text = f"{error.reason}. {error.remedy}, or pass {instead}."
         # Tracebacks show the error of Numba or of a method, if there is one.
-        raise UsageError(text) from unfit.__cause__
+        raise UsageError(text) from error.__cause__
 
 
 def _check_cluster(

@@ -48,7 +48,7 @@ class States(PerVertex[Any]):
         native: _native.States,
         why: str,
         *,
-        has_items: bool = False,
+        is_pregel: bool = False,
         has_one_more: bool = False,
         trace: Callable[[], pyarrow.Table] | None = None,
         record: record.Record | None = None,
@@ -57,11 +57,11 @@ class States(PerVertex[Any]):
     ) -> None:
         """Wrap the native states; called by `run`, which gives the reason for interpretation.
 
-        A state with items is one of Pregel, which begins with the value. With one more superstep
-        than the program has, the count of supersteps leaves it out.
+        A state of Pregel is a list that begins with the value. With one more superstep than the
+        program has, the count of supersteps leaves it out.
         """
         self._native, self._why = native, why
-        self._has_items, self._has_one_more, self._trace = has_items, has_one_more, trace
+        self._is_pregel, self._has_one_more, self._trace = is_pregel, has_one_more, trace
         self._record, self._aggregates, self._inputs = record, aggregates, inputs
 
     @property
@@ -212,7 +212,7 @@ class States(PerVertex[Any]):
         return self._value(self._native.state(vertex_id(vertex)))
 
     def _value(self, state: Any) -> Any:
-        if not self._has_items:
+        if not self._is_pregel:
             return state
         return state[0] if self._record is None else self._record.made(state[0])
 

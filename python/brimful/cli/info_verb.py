@@ -78,7 +78,7 @@ def act(options: argparse.Namespace) -> None:
         census, columns_bytes = None, footers_bytes(native)
         # The budget is checked before the figures of columns load pyarrow.
         if options.plots or options.html is not None:
-            from brimful.looks import census_of
+            from brimful.graph_queries import census_of
             from brimful.report import html as report_html
 
             columns_bytes += PARQUET_BYTES if has_columns(native) else 0

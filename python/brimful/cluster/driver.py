@@ -75,9 +75,9 @@ def run(
     begin = time.perf_counter()
     with connected(cluster["cluster"]):
         while True:
-            place = Place.of(cluster["cluster"])
-            workers = cluster["workers"] or place.workers
-            threads = resources.threads or max(1, place.cores // -(-workers // place.nodes))
+            capacity = ClusterCapacity.of(cluster["cluster"])
+            workers = cluster["workers"] or capacity.workers
+            threads = resources.threads or max(1, capacity.cores // -(-workers // capacity.nodes))
             again = bool(restarts) and checkpoints["checkpoint_every"] is not None
             saving = {**checkpoints, "resume": checkpoints["resume"] or again}
             claim = nullcontext() if opener is None else opener.claimed(workers * threads)
@@ -319,7 +319,7 @@ class DriverConnection:
         return f"worker {index} on {self._group.places[index]['host']}"
 
 
-class Place(NamedTuple):
+class ClusterCapacity(NamedTuple):
     """A cluster: its usual number of workers, its nodes, and the cores of the smallest one."""
 
     workers: int
@@ -327,7 +327,7 @@ class Place(NamedTuple):
     cores: int
 
     @classmethod
-    def of(cls, address: str) -> Place:
+    def of(cls, address: str) -> ClusterCapacity:
         """Return the cluster as it is now.
 
         Raises:

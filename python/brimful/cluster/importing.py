@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from brimful.cluster.driver import MAX_RESTARTS, Place, connected
+from brimful.cluster.driver import MAX_RESTARTS, ClusterCapacity, connected
 from brimful.cluster.exchange import lost
 from brimful.cluster.keeping import Keeping
 from brimful.cluster.sorting import Sorting
@@ -79,12 +79,12 @@ class Reading:
         address = self._cluster["cluster"]
         with contextlib.ExitStack() as connection:
             connection.enter_context(connected(address))
-            place = Place.of(address)
+            capacity = ClusterCapacity.of(address)
             self._connection = connection.pop_all()
         # A task uses one core.
-        usual = place.workers * (1 if address.startswith("local:") else place.cores)
+        usual = capacity.workers * (1 if address.startswith("local:") else capacity.cores)
         self._at_once = self._cluster["workers"] or usual
-        parts = -(-self._at_once // place.nodes) + 1
+        parts = -(-self._at_once // capacity.nodes) + 1
         self.task_budget = TaskBudget(budget_bytes(self._budget, parts), __version__)
         #: The tasks that sort the edges once they are read.
         self.sorters = Sorting(self.task_budget, self._at_once)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from brimful.documents.collection import Documents
-from brimful.documents.opening import open_collection
+from brimful.documents.open_collection import open_collection
 from brimful.errors import InputError, UsageError
 from brimful.options import checks
 from brimful.options.imports import EdgeColumns

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlunsplit
 
 from brimful.documents.collection import Documents
-from brimful.documents.opening import open_collection
+from brimful.documents.open_collection import open_collection
 from brimful.errors import InputError, UsageError
 from brimful.stores.base import split_url
 from brimful.wording import counted

@@ -16,7 +16,7 @@ import numpy as np
 from brimful.errors import ProgramError
 from brimful.kernels.aggregates import add, array_at, read
 from brimful.kernels.interface import CONTEXT, INITIAL, VERTEX
-from brimful.kernels.methods import Unfit, place
+from brimful.kernels.methods import NotCompilable, place
 from brimful.kernels.numbers import Numbers, bits, shown, silence_of
 from brimful.kernels.slots import SUM_FLOAT, Slot, aggregates_type
 from brimful.wording import counted, shortened
@@ -133,7 +133,7 @@ class ArrayKernel:
         and the aggregators. `change` measures the changes of states.
 
         Raises:
-            Unfit: A method does not return numbers.
+            NotCompilable: A method does not return numbers.
         """
         self._record, self._slots = states_and_slots
         self._change = change
@@ -190,21 +190,21 @@ class ArrayKernel:
         """Check that a method returns a tuple of arrays for the fields of states.
 
         Raises:
-            Unfit: The method returns something else.
+            NotCompilable: The method returns something else.
         """
         assert self._record is not None
         try:
             self._store(np.empty(0, self._state), self._returned(name, *arguments))
         except (TypeError, ValueError) as error:
             where = place(name, self._methods[name])
-            raise Unfit(f"{where}: {error}", "Return a tuple of arrays") from error
+            raise NotCompilable(f"{where}: {error}", "Return a tuple of arrays") from error
 
     def _returned(self, name: str, *arguments: Any) -> Any:
         where = place(name, self._methods[name])
         try:
             return self._methods[name](self._program, *arguments)
         except Exception as error:
-            raise Unfit(
+            raise NotCompilable(
                 f"{where} does not take arrays: {type(error).__name__}: {str(error).rstrip('.')}",
                 "Write it with functions of NumPy, such as numpy.minimum and numpy.where",
             ) from error
@@ -213,7 +213,7 @@ class ArrayKernel:
         where = place(name, self._methods[name])
         dtype = np.asarray(self._returned(name, *arguments)).dtype
         if dtype.kind not in "biuf":
-            raise Unfit(
+            raise NotCompilable(
                 f"{where} returns values of the type {dtype} in place of numbers",
                 "Return an array of numbers",
             )
@@ -330,13 +330,13 @@ class ArrayKernel:
         """Return an array for each aggregator, from the result of `aggregate`.
 
         Raises:
-            Unfit: The result is something else.
+            NotCompilable: The result is something else.
         """
         values = (returned,) if len(self._slots) == 1 else returned
         where = place("aggregate", self._methods["aggregate"])
         if not isinstance(values, tuple) or len(values) != len(self._slots):
             names = ", ".join(slot.name for slot in self._slots)
-            raise Unfit(
+            raise NotCompilable(
                 f"{where} returns {shortened(returned)} in place of {len(self._slots)} arrays "
                 f"({names})",
                 "Return a tuple of them in each case",
@@ -344,7 +344,7 @@ class ArrayKernel:
         arrays = [np.asarray(value) for value in values]
         for slot, value in zip(self._slots, arrays, strict=True):
             if not np.can_cast(value.dtype, slot.kind, "same_kind"):
-                raise Unfit(
+                raise NotCompilable(
                     f"{where} returns {value.dtype} for {slot.name}, which has the type "
                     f"{slot.kind}",
                     "Convert the values",

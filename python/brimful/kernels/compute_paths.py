@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import NamedTuple, NoReturn
 
 from brimful.comparisons import COMPARISONS
-from brimful.kernels.methods import Unfit, place, tree_of
+from brimful.kernels.methods import NotCompilable, place, tree_of
 
 #: Expressions that can neither fail nor assign, if their parts cannot.
 _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp)
@@ -37,7 +37,7 @@ class ComputeSource:
         """Take the method; `is_first`: for superstep 0.
 
         Raises:
-            Unfit: The method has no source code, or may send or contribute twice in one call.
+            NotCompilable: The method has no source code, or may send or contribute twice in a call.
         """
         self.method, self.is_first = method, is_first
         self.tree = tree_of(method)
@@ -61,10 +61,10 @@ class ComputeSource:
         """Refuse the method for a node of its tree.
 
         Raises:
-            Unfit: In any case.
+            NotCompilable: In any case.
         """
         where = place("compute", self.method, getattr(node, "lineno", None))
-        raise Unfit(f"{where} {reason}", remedy)
+        raise NotCompilable(f"{where} {reason}", remedy)
 
     def field(self, node: ast.AST) -> str | None:
         """Return the name of a field or method of the vertex; None for something else."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from brimful.kernels.compute_paths import ComputeSource
 from brimful.kernels.methods import (
-    Unfit,
+    NotCompilable,
     builtins_of,
     method_of,
     overrides,
@@ -89,7 +89,7 @@ def computing_of(program: Pregel, slots: Mapping[str, str], *, is_weighted: bool
     """Return the functions of a program; `slots` are its aggregators and their kinds.
 
     Raises:
-        Unfit: Functions of numbers cannot replace the method.
+        NotCompilable: Functions of numbers cannot replace the method.
     """
     _check_class(program)
     method = method_of(program, "compute")
@@ -105,7 +105,7 @@ def computing_of(program: Pregel, slots: Mapping[str, str], *, is_weighted: bool
     )
     along = first.along | later.along
     if len(along) > 1:
-        raise Unfit(
+        raise NotCompilable(
             f"{place('compute', method)} uses the value of an edge in some messages only",
             "Send the same along all edges",
         )
@@ -135,11 +135,11 @@ def _check_class(program: Pregel) -> None:
     """Refuse a class whose vertices change the graph, or whose master switches methods.
 
     Raises:
-        Unfit: The class is one of these.
+        NotCompilable: The class is one of these.
     """
     name = type(program).__name__
     if program.mutates:
-        raise Unfit(f"{name} changes the graph", "Leave mutates out")
+        raise NotCompilable(f"{name} changes the graph", "Leave mutates out")
     check_master(program)
 
 
@@ -147,11 +147,11 @@ def _combiner(program: Pregel) -> str:
     """Return the name of the combiner.
 
     Raises:
-        Unfit: The program combines in another way, or not at all.
+        NotCompilable: The program combines in another way, or not at all.
     """
     ways = "left + right, left | right, left & right, min(left, right) or max(left, right)"
     if not overrides(program, "combine"):
-        raise Unfit(
+        raise NotCompilable(
             f"{type(program).__name__} has no combine(), which a compiled program needs",
             f"Let it return {ways}",
         )
@@ -169,7 +169,9 @@ def _combiner(program: Pregel) -> str:
             operation, pair = name if is_known else None, [left, right]
     operands = sorted(one.id for one in pair if isinstance(one, ast.Name))
     if operation is None or not has_one or operands != names or method.__code__.co_freevars:
-        raise Unfit(f"{place('combine', method)} is not a known combiner", f"Let it return {ways}")
+        raise NotCompilable(
+            f"{place('combine', method)} is not a known combiner", f"Let it return {ways}"
+        )
     return operation
 
 
@@ -177,16 +179,18 @@ def _combine(program: Pregel) -> FunctionType:
     """Return the method that combines structured messages.
 
     Raises:
-        Unfit: The program has none, or it reads aggregators.
+        NotCompilable: The program has none, or it reads aggregators.
     """
     if not overrides(program, "combine"):
-        raise Unfit(
+        raise NotCompilable(
             f"{type(program).__name__} has no combine(), which a compiled program needs",
             "Let it return one message for two",
         )
     method = method_of(program, "combine")
     if "aggregated" in method.__code__.co_names:
-        raise Unfit(f"{place('combine', method)} reads self.aggregated", "Read it in compute")
+        raise NotCompilable(
+            f"{place('combine', method)} reads self.aggregated", "Read it in compute"
+        )
     known = builtins_of(method) & {*_FUNCTIONS} & {*method.__code__.co_names}
     return remade(_Extremes(known).visit(tree_of(method)), method) if known else method
 

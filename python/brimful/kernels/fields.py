@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from brimful.kernels.methods import Unfit
+from brimful.kernels.methods import NotCompilable
 from brimful.record import STATE_WORDS, Field, Record, in_words
 
 #: Numba's names of the types of fields.
@@ -70,13 +70,13 @@ def types_of(state: list[tuple[str, str]], sent: Record | None) -> tuple[Any, An
     """Return the types of states and messages in memory; without fields, messages have none.
 
     Raises:
-        Unfit: They are too large.
+        NotCompilable: They are too large.
     """
     try:
         message = None if sent is None else message_in_memory(sent)
         return in_words(state, STATE_WORDS), message
     except ValueError as error:
-        raise Unfit(str(error), "Leave fields out") from error
+        raise NotCompilable(str(error), "Leave fields out") from error
 
 
 def tuple_of(record: Record) -> Any:

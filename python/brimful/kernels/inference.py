@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from brimful.kernels.computing import Computing
 from brimful.kernels.fields import fitting, made_of, tuple_of
 from brimful.kernels.machine_code import internal
-from brimful.kernels.methods import Unfit, place
+from brimful.kernels.methods import NotCompilable, place
 from brimful.kernels.numba_errors import explained, noun
-from brimful.kernels.numbers import KINDS, Numbers, kind_of, record, shown
+from brimful.kernels.numbers import KINDS, Numbers, kind_of, named_tuple_type, shown
 from brimful.kernels.slots import Slot, aggregates_type
 from brimful.kernels.translating import CHECKED_RECEIVED, MADE_MESSAGE, MADE_VALUE
 from brimful.kernels.unassigned import unassigned
@@ -33,7 +33,9 @@ class Typed:
         """Take the functions by name, the numbers that they read, and the aggregators."""
         numba: Any = import_module("numba")
         self._numba, self._methods, self.slots = numba, methods, slots
-        self.parameters = record("Parameters", (*parameters, *(["aggregated"] if slots else [])))
+        self.parameters = named_tuple_type(
+            "Parameters", (*parameters, *(["aggregated"] if slots else []))
+        )
         self.aggregates = aggregates_type(slots)
         self.functions = {
             name: internal(method, checks_bounds=True) for name, method in methods.items()
@@ -49,11 +51,11 @@ class Typed:
         """Refuse a method that may read a variable without a value.
 
         Raises:
-            Unfit: It may.
+            NotCompilable: It may.
         """
         if found := unassigned(method.__code__):
             variable, line = found
-            raise Unfit(
+            raise NotCompilable(
                 f"{self._where(name, line)} may read {variable} before it is assigned, which "
                 "compiled code cannot detect",
                 f"Assign {variable} on every path before it is read",
@@ -69,12 +71,12 @@ class Typed:
         """Check that a method at a place returns a tuple of values of some names and kinds.
 
         Raises:
-            Unfit: The method returns, sets or sends something else.
+            NotCompilable: The method returns, sets or sends something else.
         """
         types = self._numba.types
         names = ", ".join(one for one, _ in kinds)
         if not isinstance(returned, types.BaseTuple) or len(returned) != len(kinds):
-            raise Unfit(
+            raise NotCompilable(
                 f"{where} {verb}s {noun(returned)} in place of {counted(len(kinds), 'value')} "
                 f"({names})",
                 f"{verb.capitalize()} a tuple of them in each case",
@@ -86,7 +88,7 @@ class Typed:
         }
         for value, (one, kind) in zip(returned, kinds, strict=True):
             if not isinstance(value, fits[kind]):
-                raise Unfit(
+                raise NotCompilable(
                     f"{where} {verb}s {noun(types.unliteral(value))} for {one}, which has the type "
                     f"{kind}",
                     "Convert the value",
@@ -100,7 +102,7 @@ class Typed:
         """Return int64 or float64, as a method returns integers or floats.
 
         Raises:
-            Unfit: Numba cannot type the method, or it returns something else.
+            NotCompilable: Numba cannot type the method, or it returns something else.
         """
         returned = self._returned(name, *arguments)
         if name == "signal" and isinstance(returned, self._numba.types.Optional):
@@ -113,14 +115,14 @@ class Typed:
         """Return int64 or float64 for the type of an integer or a float.
 
         Raises:
-            Unfit: The type is another one.
+            NotCompilable: The type is another one.
         """
         nb, returned = self._numba, self._numba.types.unliteral(returned)
         if isinstance(returned, nb.types.Float):
             return nb.float64
         if isinstance(returned, nb.types.Integer | nb.types.Boolean):
             return nb.int64
-        raise Unfit(f"{doing} {noun(returned)} in place of a number", remedy)
+        raise NotCompilable(f"{doing} {noun(returned)} in place of a number", remedy)
 
     def numbers(self) -> Numbers:
         """Find the types of states and signals."""
@@ -130,17 +132,19 @@ class Typed:
         """Return the type that Numba infers for the value of a method.
 
         Raises:
-            Unfit: Numba cannot type the method.
+            NotCompilable: Numba cannot type the method.
         """
         function = self.functions[name]
         try:
             function.compile((self._self, *arguments))
-        except Unfit:
+        except NotCompilable:
             raise
         except Exception as error:
             # Code that Numba does not know raises errors of many kinds, KeyError among them.
             reason, remedy = explained(error, self._methods[name].__code__)
-            raise Unfit(f"Numba cannot compile {self._where(name)}{reason}", remedy) from error
+            raise NotCompilable(
+                f"Numba cannot compile {self._where(name)}{reason}", remedy
+            ) from error
         return function.overloads[(self._self, *arguments)].signature.return_type
 
 
@@ -169,7 +173,7 @@ class Methods(Typed):
         """Find the types of states and signals.
 
         Raises:
-            Unfit: Numba cannot type a method, or it returns something else than its numbers.
+            NotCompilable: Numba cannot type a method, or it returns something else than numbers.
         """
         nb, none = self._numba, self._numba.none
         degree = (nb.int64,) * self.has_degrees
@@ -194,12 +198,12 @@ class Methods(Typed):
         """Return the type of a signal.
 
         Raises:
-            Unfit: A source of sums may have no signal: on a store its last one would stay.
+            NotCompilable: A source of sums may have no signal: on a store its last one would stay.
         """
         nb = self._numba
         arguments = later, nb.int64, nb.float64
         if self._is_sum and isinstance(self._returned("signal", *arguments), nb.types.Optional):
-            raise Unfit(
+            raise NotCompilable(
                 f'{self._where("signal")} may return None, which combiner "sum" does not allow',
                 "Return 0.0 where there is no signal",
             )
@@ -209,7 +213,7 @@ class Methods(Typed):
         """Return the type of the state that a method returns.
 
         Raises:
-            Unfit: Numba cannot type the method, or it does not return the fields of a state.
+            NotCompilable: Numba cannot type the method, or it does not return fields of a state.
         """
         if self.record is None:
             return self._number(name, *arguments)
@@ -241,8 +245,8 @@ class ComputeTypes(Typed):
         self.computing, self.has_degrees = computing, has_degrees
         super().__init__(self._with_helpers(computing.functions), parameters, slots)
         degree = ("degree",) * has_degrees
-        self.first = record("Vertex", ("id",) * (not computing.is_full) + degree)
-        self.later = record("Vertex", ("superstep", *degree))
+        self.first = named_tuple_type("Vertex", ("id",) * (not computing.is_full) + degree)
+        self.later = named_tuple_type("Vertex", ("superstep", *degree))
 
     def _with_helpers(self, functions: dict[str, FunctionType]) -> dict[str, FunctionType]:
         """Return functions that know those which make values and messages with fields."""
@@ -294,7 +298,8 @@ class ComputeTypes(Typed):
         """Find the types of values and messages.
 
         Raises:
-            Unfit: Numba cannot type a method, or it gives the vertex something else than numbers.
+            NotCompilable: Numba cannot type a method, or it gives the vertex something else than
+                numbers.
         """
         nb, of_values, of_messages = self._numba, self.computing.value, self.computing.message
         first = self._record(self.first, (nb.int64,) * len(self.first._fields))
@@ -328,7 +333,7 @@ class ComputeTypes(Typed):
         """Check that a method returns the fields of a record.
 
         Raises:
-            Unfit: It does not.
+            NotCompilable: It does not.
         """
         kinds = [(field.name, field.kind) for field in made.fields]
         self._check_values(self._returned(name, *arguments), kinds, self._where(name))
@@ -337,12 +342,12 @@ class ComputeTypes(Typed):
         """Return the types of the value and of the message after a call.
 
         Raises:
-            Unfit: One of them, or a contribution to an aggregator, is neither a number nor a
-                record.
+            NotCompilable: One of them, or a contribution to an aggregator, is neither a number nor
+                a record.
         """
         returned, where = self._returned(name, *arguments), self._where(name)
         if not isinstance(returned, self._numba.types.BaseTuple):
-            raise Unfit(f"{where} raises an exception in each call", "Change the method")
+            raise NotCompilable(f"{where} raises an exception in each call", "Change the method")
         value, _, message, _, *contributed = returned
         kinds = [(slot.name, slot.kind) for slot in self.slots]
         self._check_values(self._numba.types.Tuple(contributed[1::2]), kinds, where)
@@ -350,7 +355,7 @@ class ComputeTypes(Typed):
             remedy = "Set a number, or give the program the fields of its value_type"
             value = self._kind(value, f"{where} sets the value to", remedy)
         elif value != tuple_of(self.computing.value):
-            raise Unfit(
+            raise NotCompilable(
                 f"{where} sets the value to {noun(value)} in place of its fields",
                 "Assign a tuple of all fields to the value alone",
             )

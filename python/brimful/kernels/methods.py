@@ -19,7 +19,7 @@ _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "plus", ast.Mult: "times"}
 _FUNCTIONS = {"min": "least", "max": "greatest"}
 
 
-class Unfit(Exception):
+class NotCompilable(Exception):
     """A program cannot run on shards, or not in this way: the reason, and the remedy."""
 
     def __init__(self, reason: str, remedy: str) -> None:
@@ -38,21 +38,21 @@ def check_class(program: Program) -> None:
     """Refuse a program whose run on shards would differ from that on a store.
 
     Raises:
-        Unfit: The class has no combiner, or one that does not fit its delivery.
+        NotCompilable: The class has no combiner, or one that does not fit its delivery.
         UsageError: No combiner has that name.
     """
     name, combiner = type(program).__name__, program.combiner
     if program.mutates:
-        raise Unfit(f"{name} changes the graph", "Leave mutates out")
+        raise NotCompilable(f"{name} changes the graph", "Leave mutates out")
     if combiner is None:
-        raise Unfit(
+        raise NotCompilable(
             f"{name} has no combiner, which a program on shards needs",
             'Set combiner to "sum", "min", "max", "or" or "and"',
         )
     combiner_of(program)
     wanted = "latest" if combiner == "sum" else "combined"
     if program.delivery != wanted:
-        raise Unfit(
+        raise NotCompilable(
             f'a program on shards with combiner "{combiner}" needs delivery "{wanted}", and {name} '
             f'has "{program.delivery}"',
             f'Set delivery to "{wanted}"',
@@ -60,7 +60,7 @@ def check_class(program: Program) -> None:
     unsupported = ["collect_score"] if combiner == "sum" else ["collect_score", "signal_score"]
     for method in unsupported:
         if overrides(program, method):
-            raise Unfit(
+            raise NotCompilable(
                 f'a program on shards with combiner "{combiner}" does not call {name}.{method}',
                 "Remove it",
             )
@@ -70,23 +70,24 @@ def check_record(record: Record) -> None:
     """Refuse states that shards cannot hold.
 
     Raises:
-        Unfit: A state is too large.
+        NotCompilable: A state is too large.
     """
     try:
         record.padded()
     except ValueError as error:
-        raise Unfit(str(error), "Leave fields out") from error
+        raise NotCompilable(str(error), "Leave fields out") from error
 
 
 def method_of(program: Program | Pregel, name: str) -> FunctionType:
     """Return the function behind a method.
 
     Raises:
-        Unfit: The method is something else, such as a static method, or has other parameters.
+        NotCompilable: The method is something else, such as a static method, or has other
+            parameters.
     """
     base = Program if isinstance(program, Program) else Pregel
     if name in getattr(program, "__dict__", {}):
-        raise Unfit(
+        raise NotCompilable(
             f"{type(program).__name__}.{name} is an attribute of the instance",
             "Define the method in the class",
         )
@@ -98,7 +99,7 @@ def method_of(program: Program | Pregel, name: str) -> FunctionType:
         or method.__code__.co_flags & kinds
     ):
         shown = place(name, method) if isinstance(method, FunctionType) else name
-        raise Unfit(
+        raise NotCompilable(
             f"{shown} of {type(program).__name__} is not a plain method",
             "Define it with def, and without a decorator, yield or async",
         )
@@ -108,7 +109,9 @@ def method_of(program: Program | Pregel, name: str) -> FunctionType:
     )
     if own != wanted:
         names = ", ".join(inspect.signature(getattr(base, name)).parameters)
-        raise Unfit(f"{place(name, method)} does not take ({names})", "Give it these parameters")
+        raise NotCompilable(
+            f"{place(name, method)} does not take ({names})", "Give it these parameters"
+        )
     return method
 
 
@@ -129,14 +132,16 @@ def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
     The engine computes one value per vertex and passes it along its edges.
 
     Raises:
-        Unfit: The method reads the target, or the weight in another way.
+        NotCompilable: The method reads the target, or the weight in another way.
     """
     where = place("signal", method)
     target, weight = method.__code__.co_varnames[2:4]
     function = tree_of(method)
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     if target in read:
-        raise Unfit(f"{where} reads {target}, which compiled code does not have", "Leave it out")
+        raise NotCompilable(
+            f"{where} reads {target}, which compiled code does not have", "Leave it out"
+        )
     if weight not in read:
         return method, "unchanged"
     operations: set[str] = set()
@@ -146,7 +151,7 @@ def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
             node.value = stripped(node.value, weight, operations, functions)
     left = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     if weight in left or len(operations) != 1 or "other" in operations:
-        raise Unfit(
+        raise NotCompilable(
             f"{where} may use {weight} only in what it returns, alone or as value + {weight}, "
             f"value * {weight}, min(value, {weight}) or max(value, {weight}), always in the same "
             "way",
@@ -159,15 +164,15 @@ def tree_of(method: FunctionType) -> ast.FunctionDef:
     """Return the syntax tree of a method, with the lines of its file.
 
     Raises:
-        Unfit: Its source code is not available.
+        NotCompilable: Its source code is not available.
     """
     where = place(method.__name__, method)
     if hasattr(method, "__wrapped__"):
-        raise Unfit(f"{where} has a decorator", "Remove it")
+        raise NotCompilable(f"{where} has a decorator", "Remove it")
     try:
         source = inspect.getsource(method)
     except (OSError, TypeError) as error:
-        raise Unfit(
+        raise NotCompilable(
             f"the source code of {where} is not available",
             "Define the class in a file or a notebook",
         ) from error
@@ -180,11 +185,11 @@ def tree_of(method: FunctionType) -> ast.FunctionDef:
     function = tree.body[0].body[0] if isinstance(tree.body[0], ast.If) else tree.body[0]
     if not isinstance(function, ast.FunctionDef) or not _is_source(function, method):
         if found := _private(tree):
-            raise Unfit(
+            raise NotCompilable(
                 f"{where} uses {found}, which Python renames in a class",
                 "Choose a name without two leading underscores",
             )
-        raise Unfit(
+        raise NotCompilable(
             f"the code of {where} differs from its source file, which may have changed",
             "Import the class again",
         )
@@ -247,10 +252,10 @@ def remade(function: ast.FunctionDef, method: FunctionType) -> FunctionType:
     """Return the function of a syntax tree that was made of a method's.
 
     Raises:
-        Unfit: The method uses variables of an enclosing function.
+        NotCompilable: The method uses variables of an enclosing function.
     """
     if method.__code__.co_freevars:
-        raise Unfit(
+        raise NotCompilable(
             f"{place(method.__name__, method)} uses {method.__code__.co_freevars[0]} of an "
             "enclosing function",
             "Make it an attribute of the program",

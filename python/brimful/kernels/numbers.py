@@ -37,11 +37,13 @@ def shown(*, has_ids: bool, has_degrees: bool) -> ShownFields:
     first = ("id",) * has_ids + ("state", "signalled", *degree)
     later = ("state", *degree)
     return ShownFields(
-        record("Vertex", first), record("Vertex", later), record("Vertex", (*later, "signalled"))
+        named_tuple_type("Vertex", first),
+        named_tuple_type("Vertex", later),
+        named_tuple_type("Vertex", (*later, "signalled")),
     )
 
 
-def record(name: str, fields: tuple[str, ...]) -> Any:
+def named_tuple_type(name: str, fields: tuple[str, ...]) -> Any:
     """Return a class of named tuples."""
     return namedtuple(name, fields)
 

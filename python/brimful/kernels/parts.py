@@ -12,7 +12,7 @@ from brimful.adapted import aggregators_of, tolerance_of
 from brimful.catalog import cluster_of
 from brimful.kernels.computing import Computing, computing_of
 from brimful.kernels.methods import (
-    Unfit,
+    NotCompilable,
     check_class,
     check_record,
     method_of,
@@ -64,7 +64,7 @@ def parts_of(graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any])
     """Return the parts of a program.
 
     Raises:
-        Unfit: The program cannot run on shards.
+        NotCompilable: The program cannot run on shards.
     """
     if isinstance(program, Program):
         return _signal_parts(graph, program, chosen)
@@ -75,12 +75,14 @@ def _signal_parts(graph: Graph, program: Program, chosen: Mapping[str, Any]) -> 
     """Return the parts of a program that signals and collects.
 
     Raises:
-        Unfit: The program cannot run on shards.
+        NotCompilable: The program cannot run on shards.
     """
     check_class(program)
     thresholds_of(program)
     if chosen["mode"] == "async" and program.combiner == "sum":
-        raise Unfit('a compiled program with combiner "sum" needs supersteps', "Leave mode out")
+        raise NotCompilable(
+            'a compiled program with combiner "sum" needs supersteps', "Leave mode out"
+        )
     methods = {name: method_of(program, name) for name in ("initial_state", "collect")}
     methods["signal"], along = without_weight(method_of(program, "signal"))
     if overrides(program, "signal_score"):
@@ -111,7 +113,7 @@ def _pregel_parts(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -> P
     """Return the parts of a Pregel program.
 
     Raises:
-        Unfit: The program cannot run on shards.
+        NotCompilable: The program cannot run on shards.
     """
     aggregators = checked_aggregators(program.aggregators)
     slots = slots_of(aggregators, is_whole=has_steps(program))
@@ -142,15 +144,15 @@ def _check_run(
     """Refuse options of a run that the compiled program does not have.
 
     Raises:
-        Unfit: The program cannot run so.
+        NotCompilable: The program cannot run so.
     """
     if chosen["max_supersteps"] == 0:
-        raise Unfit(
+        raise NotCompilable(
             "max_supersteps=0 skips superstep 0, which compiled code always computes",
             "Allow at least one superstep",
         )
     if computing.has_steps and cluster_of(chosen) is not None:
-        raise Unfit(
+        raise NotCompilable(
             f"{type(program).__name__} has master_compute or worker_context, which compiled code "
             "calls in one process only",
             "Leave cluster out",
@@ -158,15 +160,17 @@ def _check_run(
     if chosen["mode"] != "async":
         return
     if slots or computing.has_steps:
-        raise Unfit(
+        raise NotCompilable(
             "aggregators, master_compute and worker_context need supersteps", "Leave mode out"
         )
     if computing.message is not None:
-        raise Unfit("messages with fields need supersteps", "Leave mode out")
+        raise NotCompilable("messages with fields need supersteps", "Leave mode out")
     if computing.is_full:
-        raise Unfit("a program whose combine adds messages needs supersteps", "Leave mode out")
+        raise NotCompilable(
+            "a program whose combine adds messages needs supersteps", "Leave mode out"
+        )
     if line := computing.read_later.get("superstep"):
-        raise Unfit(
+        raise NotCompilable(
             f"{computing.place(line)} reads the superstep, and compiled code does not count calls "
             "of a vertex",
             "Compare it with 0 only, or leave mode out",
@@ -177,19 +181,19 @@ def _check_ids(computing: Computing, readers: list[str]) -> None:
     """Refuse methods that read ids which the kernel does not know; `readers` read ids.
 
     Raises:
-        Unfit: A method reads an id where there is none.
+        NotCompilable: A method reads an id where there is none.
     """
     if computing.is_full and readers:
         which = "adds messages"
         if computing.message is not None:
             which = "has messages with fields and does not vote to halt in each call"
-        raise Unfit(
+        raise NotCompilable(
             f"{readers[0]} reads vertex.id in a program that {which}, where vertices without edges "
             "share one value",
             "Leave vertex.id out",
         )
     if line := computing.read_later.get("id"):
-        raise Unfit(
+        raise NotCompilable(
             f"{computing.place(line)} reads vertex.id after superstep 0", "Keep it in the value"
         )
 
@@ -198,24 +202,24 @@ def _check_first_superstep(computing: Computing) -> None:
     """Refuse a program that calls vertices without messages, unless all are called.
 
     Raises:
-        Unfit: A vertex without messages may act, or act on aggregators in superstep 0.
+        NotCompilable: A vertex without messages may act, or act on aggregators in superstep 0.
     """
     why = f'which a compiled program with the combiner "{computing.combiner}" cannot'
     if computing.message is not None:
         why = "which a compiled program that votes to halt in each call cannot"
     if not computing.always_halts:
-        raise Unfit(
+        raise NotCompilable(
             f"{computing.place()} does not vote to halt in each call, which a compiled program "
             f'with the combiner "{computing.combiner}" must',
             "Vote to halt in each call",
         )
     if line := computing.contributes_first:
-        raise Unfit(
+        raise NotCompilable(
             f"{computing.place(line)} contributes to aggregators in superstep 0, {why}",
             "Contribute later",
         )
     if computing.has_steps and (line := computing.reads_first):
-        raise Unfit(
+        raise NotCompilable(
             f"{computing.place(line)} reads aggregators in superstep 0, {why} if it has a "
             "master or a worker context",
             "Read them later",
@@ -253,18 +257,18 @@ def _parameters(
     """Return the numeric attributes that methods read, as numbers of Python.
 
     Raises:
-        Unfit: They read degrees, which are not known.
+        NotCompilable: They read degrees, which are not known.
     """
     names = names_of(methods.values())
     for name, method in methods.items():
         where = _method_place(name, method)
         if chosen["weighted"] and "degree" in names_of([method]):
-            raise Unfit(
+            raise NotCompilable(
                 f"{where} reads vertex.degree, which compiled code does not have in weighted runs",
                 "Leave weighted out",
             )
         if "getattr" in names_of([method]):
-            raise Unfit(
+            raise NotCompilable(
                 f"{where} calls getattr, which compiled code does not support",
                 "Access the attribute by its name",
             )
@@ -277,12 +281,12 @@ def _parameters(
     }
     for name, value in found.items():
         if name.startswith("_"):
-            raise Unfit(
+            raise NotCompilable(
                 f"{type(program).__name__} reads self.{name}, which compiled code cannot access",
                 "Choose a name without a leading underscore",
             )
         if isinstance(value, int) and value >> 63 not in (0, -1):
-            raise Unfit(
+            raise NotCompilable(
                 f"{type(program).__name__}.{name} does not fit in a 64-bit integer",
                 "Make it a float",
             )
@@ -293,14 +297,14 @@ def _least_id(graph: Graph) -> int:
     """Return the least id of a graph, from which kernels count.
 
     Raises:
-        Unfit: Ids are strings, or beyond 64 bits with a sign.
+        NotCompilable: Ids are strings, or beyond 64 bits with a sign.
     """
     if graph.vertices == 0:
         return 0
     bounds = graph.native.signed_ids()
     if bounds is None:
         ids = "strings" if graph.native.id_type == "string" else "above 2^63"
-        raise Unfit(
+        raise NotCompilable(
             f"a program on shards cannot read vertex.id here, because ids are {ids}",
             "Import the graph with integer ids below 2^63",
         )

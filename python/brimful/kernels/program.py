@@ -24,7 +24,7 @@ from brimful.io.source import input_files
 from brimful.kernels.fields import message_in_memory
 from brimful.kernels.interface import ABI_VERSION
 from brimful.kernels.methods import (
-    Unfit,
+    NotCompilable,
 )
 from brimful.kernels.numbers import Numbers, bits, engine_combiner
 from brimful.kernels.parts import Parts, parts_of
@@ -230,7 +230,7 @@ def kernel_of(
     """Return the kernel of a program for a run on a graph, compiled or of arrays.
 
     Raises:
-        Unfit: The program cannot run so.
+        NotCompilable: The program cannot run so.
         UsageError: The run or the program can have no tolerance.
     """
     tolerance = tolerance_of(program, chosen)
@@ -241,7 +241,7 @@ def kernel_of(
         parts = parts_of(graph, program, chosen)
         found = _of_arrays(program, parts)
     else:
-        raise Unfit("a Pregel program cannot be called with arrays", 'Pass compile="numba"')
+        raise NotCompilable("a Pregel program cannot be called with arrays", 'Pass compile="numba"')
     numbers, code, words, message_words = found
     description = {
         "name": f"{type(program).__module__}.{type(program).__qualname__}",
@@ -298,11 +298,11 @@ def _check_signals(program: Program | Pregel, combiner: str, numbers: Numbers) -
     """Refuse bits that are floats.
 
     Raises:
-        Unfit: They are.
+        NotCompilable: They are.
     """
     if combiner in ("or", "and") and numbers.signal == "float64":
         noun = "signals" if isinstance(program, Program) else "messages"
-        raise Unfit(
+        raise NotCompilable(
             f'{type(program).__name__} has the combiner "{combiner}", and its {noun} are floats',
             "Make them integers",
         )
@@ -314,7 +314,7 @@ def _compiled(program: Program | Pregel, parts: Parts) -> tuple[Numbers, Any, in
     The last two numbers are the words of a state, and those of a message with fields.
 
     Raises:
-        Unfit: Numba is not installed, or cannot compile a method.
+        NotCompilable: Numba is not installed, or cannot compile a method.
     """
     from brimful.kernels import forked
     from brimful.kernels.cache import cache_entry
@@ -365,7 +365,7 @@ def _compiled_here(
     """Compile a kernel in this process, and cache it on disk.
 
     Raises:
-        Unfit: Numba is not installed, or cannot compile a method.
+        NotCompilable: Numba is not installed, or cannot compile a method.
     """
     from brimful.kernels import machine_code
     from brimful.kernels.cache import CachedKernel
@@ -373,7 +373,7 @@ def _compiled_here(
     try:
         import numba  # noqa: F401
     except ImportError as error:
-        raise Unfit(
+        raise NotCompilable(
             "Numba is not installed", 'Install it with: pip install "brimful[numba]"'
         ) from error
     numbers, compiled, words = _newly_compiled(program, parts)
@@ -398,7 +398,7 @@ def _newly_compiled(
     """Compile a kernel; return it with its types, and the words of a state and a message.
 
     Raises:
-        Unfit: Numba cannot compile a method.
+        NotCompilable: Numba cannot compile a method.
     """
     from brimful.kernels import compute_template, frame, template
     from brimful.kernels.inference import ComputeTypes, Methods

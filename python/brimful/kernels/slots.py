@@ -9,8 +9,8 @@ import keyword
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from brimful.kernels.methods import Unfit
-from brimful.kernels.numbers import bits, record
+from brimful.kernels.methods import NotCompilable
+from brimful.kernels.numbers import bits, named_tuple_type
 from brimful.pregel.aggregators import Aggregator
 
 #: Slots of the aggregate, as `docs/kernel-abi.md` describes them.
@@ -57,10 +57,10 @@ def slots_of(aggregators: Mapping[str, Aggregator], *, is_whole: bool = False) -
     """Return the slots of some aggregators; `is_whole`: the program has steps.
 
     Raises:
-        Unfit: An aggregator has no place on shards.
+        NotCompilable: An aggregator has no place on shards.
     """
     if len(aggregators) >= SLOTS:
-        raise Unfit(
+        raise NotCompilable(
             f"a program on shards has at most {SLOTS - 1} aggregators, but this one has "
             f"{len(aggregators)}",
             "Leave some out",
@@ -68,12 +68,12 @@ def slots_of(aggregators: Mapping[str, Aggregator], *, is_whole: bool = False) -
     slots = []
     for place, (name, one) in enumerate(aggregators.items(), 1):
         if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-            raise Unfit(
+            raise NotCompilable(
                 f"compiled code cannot use the name of the aggregator {name!r}",
                 "Rename it like a variable, without a leading underscore",
             )
         if callable(one.function):
-            raise Unfit(
+            raise NotCompilable(
                 f"the aggregator {name} has a user-defined function, which a program on shards "
                 "does not support",
                 f"Choose one of {', '.join(_RULES)}",
@@ -84,7 +84,7 @@ def slots_of(aggregators: Mapping[str, Aggregator], *, is_whole: bool = False) -
         if not isinstance(initial, allowed) or (
             type(initial) is int and initial >> 63 not in (0, -1)
         ):
-            raise Unfit(
+            raise NotCompilable(
                 f'the aggregator {name} is "{one.function}" and begins with {initial!r}',
                 "Begin with True or False" if is_logical else "Begin with a number of 64 bits",
             )
@@ -102,11 +102,11 @@ def change_slot(slots: tuple[Slot, ...]) -> Slot:
     """Return the slot after the others that measures the largest change of a state.
 
     Raises:
-        Unfit: All slots are taken.
+        NotCompilable: All slots are taken.
     """
     place = len(slots) + 1
     if place >= SLOTS:
-        raise Unfit(
+        raise NotCompilable(
             f"a program on shards with a tolerance has at most {SLOTS - 2} aggregators, but this "
             f"one has {len(slots)}",
             "Leave some out",
@@ -116,4 +116,4 @@ def change_slot(slots: tuple[Slot, ...]) -> Slot:
 
 def aggregates_type(slots: tuple[Slot, ...]) -> Any:
     """Return the class of `self.aggregated`."""
-    return record("Aggregates", tuple(slot.name for slot in slots))
+    return named_tuple_type("Aggregates", tuple(slot.name for slot in slots))

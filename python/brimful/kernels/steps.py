@@ -15,7 +15,7 @@ from brimful.containers.bags import serializer_of
 from brimful.errors import ProgramError
 from brimful.extra_state import extra_state
 from brimful.kernels.aggregates import read
-from brimful.kernels.methods import Unfit, overrides, place
+from brimful.kernels.methods import NotCompilable, overrides, place
 from brimful.kernels.numbers import bits
 from brimful.kernels.slots import SLOTS, Slot
 from brimful.pregel.program import Pregel
@@ -38,14 +38,14 @@ def check_master(program: Pregel) -> None:
     """Refuse a master that makes choices which compiled code cannot follow.
 
     Raises:
-        Unfit: It does.
+        NotCompilable: It does.
     """
     method = type(program).master_compute
     if not isinstance(method, FunctionType):
         return
     for name, kept in _SWITCHES.items():
         if name in method.__code__.co_names:
-            raise Unfit(
+            raise NotCompilable(
                 f"{place('master_compute', method)} calls {name}, and compiled code has one {kept}",
                 "Let the methods read an aggregator that the master sets",
             )

@@ -57,7 +57,7 @@ class Translation(ast.NodeTransformer):
         of its vertex.
 
         Raises:
-            Unfit: The method cannot be translated.
+            NotCompilable: The method cannot be translated.
         """
         self._source, self._slots, self._has_degrees = source, slots, has_degrees
         self._value_record, self._record = records

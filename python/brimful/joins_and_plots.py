@@ -37,7 +37,7 @@ _JOIN = {
 _DRAWN_ROWS = 1_000_000
 
 
-class Shown:
+class JoinsAndPlots:
     """Joins, plots and reports of a `PerVertex`."""
 
     def _mapping(self) -> PerVertex[Any]:

@@ -32,7 +32,7 @@ _LOOK = texts(WorkOptions) | {
 _DRAWN_ARCS = 10_000_000
 
 
-class Looks:
+class GraphQueries:
     """Paths, reports and plots of a `Graph`, each of which runs an algorithm."""
 
     @shows_progress
