@@ -100,26 +100,8 @@ def read(
     chosen = checked(ReadOptions, options, "read")
     cluster = cluster_of(chosen)
     vertex_column_options(chosen)
-    if (
-        isinstance(source_data, (str, os.PathLike))
-        and chosen["path"] is None
-        and chosen["vertex_columns"] is None
-        and chosen["edge_columns"] is None
-        and cluster is None
-        and not is_pattern(source_data)
-        and (is_remote_graph(source_data) or not is_remote(source_data))
-    ):
-        resources = Resources.of(chosen)
-        wanted = import_options(**picked(ImportOptions, chosen))
-        native = open_graph(os.fspath(source_data), wanted, resources, warn)
-        if not os.path.isfile(source_data):
-            _refuse_given(
-                options_of(ImportOptions),
-                chosen,
-                f"{os.fspath(source_data)} is a graph, which options of an import do not change",
-                "derive a graph of it with Graph.undirected, Graph.filter or their like",
-            )
-        return Graph(native, budget=resources.budget)
+    if isinstance(source_data, (str, os.PathLike)) and _is_used_in_place(source_data, chosen):
+        return _opened(os.fspath(source_data), chosen)
     is_path = isinstance(source_data, (str, os.PathLike, list, tuple))
     if cluster is not None and not is_path:
         raise UsageError("cluster= imports files; leave it out, or give paths of files")
@@ -135,27 +117,61 @@ def read(
         place = f"{edges.table.name} is neither a file nor a table"
         _refuse_given(_OF_FILES, chosen, place, "make a table of it")
         return from_object(Graph, edges, chosen)
-    if isinstance(source_data, (str, os.PathLike)):
-        paths = [os.fspath(source_data)]
-    elif isinstance(source_data, (list, tuple)) and all(
-        isinstance(item, (str, os.PathLike)) for item in source_data
-    ):
-        paths = [os.fspath(item) for item in source_data]
-    else:
-        listed = " of other objects" if isinstance(source_data, (list, tuple)) else ""
-        remedy = 'pairs become a table by pandas.DataFrame(pairs, columns=["source", "target"])'
-        if type(source_data).__name__ == "LazyFrame":
-            remedy = "collect() makes a table of it"
-        raise UsageError(
-            "brimful.read takes a path, a list of paths, a table with __arrow_c_stream__, or a "
-            f"graph of NetworkX, igraph or SciPy, not {type(source_data).__name__}{listed}; "
-            f"{remedy}"
-        )
-    if not paths:
-        raise UsageError("the list of files is empty; name at least one")
-    paths = expand_globs(paths)
+    paths = expand_globs(_paths(source_data))
     return imported(
         Graph, lambda *given: import_paths(paths, *given, cluster=cluster), chosen, paths
+    )
+
+
+def _is_used_in_place(path: str | os.PathLike[str], chosen: Mapping[str, Any]) -> bool:
+    """Return whether a path is a graph to open, or one file whose import is kept beside it."""
+    named = ("path", "vertex_columns", "edge_columns", "cluster")
+    return (
+        all(chosen[name] is None for name in named)
+        and not is_pattern(path)
+        and (is_remote_graph(path) or not is_remote(path))
+    )
+
+
+def _opened(path: str, chosen: Mapping[str, Any]) -> Graph:
+    """Open a graph, or import the file at a path and keep the graph.
+
+    Raises:
+        UsageError: Options of an import are given for a graph.
+        NotFoundError, InputError, CorruptError, BudgetError, StoreIoError: As `read`.
+    """
+    resources = Resources.of(chosen)
+    wanted = import_options(**picked(ImportOptions, chosen))
+    native = open_graph(path, wanted, resources, warn)
+    if not os.path.isfile(path):
+        _refuse_given(
+            options_of(ImportOptions),
+            chosen,
+            f"{path} is a graph, which options of an import do not change",
+            "derive a graph of it with Graph.undirected, Graph.filter or their like",
+        )
+    return Graph(native, budget=resources.budget)
+
+
+def _paths(source_data: object) -> list[str]:
+    """Return the paths of the files of a graph: one, or those of a list.
+
+    Raises:
+        UsageError: `source_data` is something else, or an empty list.
+    """
+    listed = source_data if isinstance(source_data, (list, tuple)) else [source_data]
+    if not listed:
+        raise UsageError("the list of files is empty; name at least one")
+    paths = [os.fspath(item) for item in listed if isinstance(item, (str, os.PathLike))]
+    if len(paths) == len(listed):
+        return paths
+    of_others = " of other objects" if listed is source_data else ""
+    remedy = 'pairs become a table by pandas.DataFrame(pairs, columns=["source", "target"])'
+    if type(source_data).__name__ == "LazyFrame":
+        remedy = "collect() makes a table of it"
+    raise UsageError(
+        "brimful.read takes a path, a list of paths, a table with __arrow_c_stream__, or a graph "
+        f"of NetworkX, igraph or SciPy, not {type(source_data).__name__}{of_others}; {remedy}"
     )
 
 
