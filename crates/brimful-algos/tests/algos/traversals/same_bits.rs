@@ -13,10 +13,10 @@ use brimful_algos::sssp::ShortestPaths;
 use brimful_algos::topological_order;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::{Add, Globals, Mode, Program, Reason, RunOptions, TraversalMode, Vertex, run};
-use brimful_graph::{Graph, Index};
 use brimful_graph::build::import::build_reverse;
 use brimful_graph::generate::Kind;
 use brimful_graph::read::shards::Geometry;
+use brimful_graph::{Graph, Index};
 use brimful_store::ErrorKind;
 
 use super::{CASES, Case, cases};
@@ -70,7 +70,7 @@ impl Program for BothWays {
     }
 
     fn signal(&self, vertex: Vertex, [_, due]: [f64; 2]) -> f64 {
-        due * if vertex.id % 5 == 0 { 1e-2 } else { 1e-6 }
+        due * if vertex.id.is_multiple_of(5) { 1e-2 } else { 1e-6 }
     }
 
     fn collect(&self, _: Vertex, [all, due]: [f64; 2], sum: f64, _: &Globals<()>) -> [f64; 2] {
