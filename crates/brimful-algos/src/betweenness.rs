@@ -36,8 +36,8 @@ use brimful_engine::{
 };
 use brimful_graph::random::splitmix64;
 use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{Budget, Resources};
 use bytemuck::{Pod, Zeroable};
 
 use crate::info::{Info, Run, Takes};
@@ -239,11 +239,7 @@ fn for_all_sources(
     let least = Setting::new(&extent, resources).min_of_program(&needs, false);
     let _memory = resources.budget.reserve_all(least + extra, PURPOSE)?;
     let pass = OnePass::begin(graph, resources);
-    let within = Resources::new(
-        Budget::new(resources.budget.limit() - extra, 0),
-        Arc::clone(&resources.job),
-        Some(resources.workers()),
-    )?;
+    let within = resources.within(resources.budget.limit() - extra);
     let sources = sources(graph, samples.unwrap_or(connected).min(connected), resources)?;
     let mut edges = 0;
     for sources in sources.chunks(LANES) {

@@ -26,8 +26,8 @@ use brimful_engine::{
     Globals, Mode, Or, Program, RowColumn, RowWriter, RunOptions, Vertex, run as run_program,
 };
 use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{Budget, Resources};
 use bytemuck::{Pod, Zeroable};
 
 use crate::Result;
@@ -160,11 +160,9 @@ impl<'s> Searching<'s> {
         indexes: &'static [Index],
         reserved: u64,
         resources: &Resources,
-    ) -> Result<Self> {
-        let limit = resources.budget.limit() - reserved;
-        let (job, workers) = (Arc::clone(&resources.job), resources.workers());
-        let within = Resources::new(Budget::new(limit, 0), job, Some(workers))?;
-        Ok(Self { graph, within, indexes, edges: 0 })
+    ) -> Self {
+        let within = resources.within(resources.budget.limit() - reserved);
+        Self { graph, within, indexes, edges: 0 }
     }
 
     /// The states after searches from these vertices, at most sixty-four.
@@ -259,7 +257,7 @@ fn distances(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Re
     let sources = sources_of(request, graph)?;
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let places = places(graph, &resources.job)?;
-    let mut searching = Searching::new(graph, ALONG, extra + row_bytes, resources)?;
+    let mut searching = Searching::new(graph, ALONG, extra + row_bytes, resources);
     let (inside, alone): (Vec<_>, Vec<_>) =
         sources.into_iter().partition(|(vertex, _)| *vertex < vertices);
     let table = edge_rows(graph, DISTANCES_COLUMNS, min_rows + row_bytes, resources, |push| {
@@ -296,7 +294,7 @@ fn eccentricity(
     spare_bytes(graph, ALONG, extra, resources)?;
     let sources = sources_of(request, graph)?;
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let mut searching = Searching::new(graph, ALONG, extra, resources)?;
+    let mut searching = Searching::new(graph, ALONG, extra, resources);
     let bytes = RowWriter::MINIMUM_BYTES;
     let mut rows = RowWriter::new(graph, ECCENTRICITY_COLUMNS, bytes, &resources.job);
     for batch in sources.chunks(LANES) {

@@ -35,8 +35,8 @@ use brimful_engine::{
 };
 use brimful_graph::random::Random;
 use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
 use brimful_store::sorter::{self, Record, SortWriter, Sorter};
-use brimful_store::{Budget, Resources};
 use bytemuck::{Pod, Zeroable};
 
 use crate::info::{Info, Run, Takes};
@@ -302,8 +302,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     // Half of the remaining bytes are for runs over the edges, a quarter each for sorting and rows.
     let spare = (limit - minimum - extra) / 4;
     let mut pass = OnePass::begin(graph, resources);
-    let run_resources =
-        Resources::new(Budget::new(limit - extra - 2 * spare, 0), Arc::clone(job), Some(workers))?;
+    let run_resources = resources.within(limit - extra - 2 * spare);
     let sorting = sorter::minimum_bytes(workers, size_of::<Part>()) + spare;
     let options = RunOptions {
         max_supersteps: settings.supersteps(),

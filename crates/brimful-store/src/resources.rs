@@ -32,6 +32,13 @@ impl Resources {
         Ok(Self { budget, job, pool: Arc::new(pool) })
     }
 
+    /// The same job and threads with a budget of `bytes` of its own, which does not count in this
+    /// one.
+    #[must_use]
+    pub fn within(&self, bytes: u64) -> Self {
+        Self { budget: Budget::new(bytes, 0), ..self.clone() }
+    }
+
     /// Number of compute threads that [`Resources::new`] makes for `threads`.
     pub fn threads(threads: Option<usize>) -> usize {
         threads
@@ -94,7 +101,7 @@ fn on_all(pool: &ThreadPool, work: &(dyn Fn(usize) + Sync)) {
 }
 
 /// Results by index, which threads fill in. Compiled once for a type of results; most calls of
-/// `broadcast` and `share` have the same.
+/// `broadcast` and `parallel_map` have the same.
 struct Results<R>(Mutex<Vec<Option<R>>>);
 
 impl<R> Results<R> {
@@ -135,6 +142,15 @@ mod tests {
             // Each thread counted its own calls.
             assert!(squares.iter().filter(|(_, calls)| *calls == 1).count() <= threads);
         }
+    }
+
+    #[test]
+    fn resources_within_others_have_a_budget_of_their_own_and_the_same_threads() {
+        let resources = Resources::new(Budget::new(1 << 20, 0), Arc::default(), Some(2)).unwrap();
+        let within = resources.within(1 << 10);
+        assert_eq!((within.budget.limit(), resources.budget.limit()), (1 << 10, 1 << 20));
+        assert!(Arc::ptr_eq(&within.pool, &resources.pool));
+        assert!(Arc::ptr_eq(&within.job, &resources.job));
     }
 
     #[test]

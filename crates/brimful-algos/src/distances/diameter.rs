@@ -141,7 +141,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         return Err(Error::Usage(problem.into()));
     }
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let mut searching = Searching::new(graph, indexes, extra, resources)?;
+    let mut searching = Searching::new(graph, indexes, extra, resources);
     let start = match sources.first() {
         Some((vertex, _)) => Some(*vertex),
         None => most_arcs(graph)?,

@@ -21,9 +21,7 @@ use brimful_store::Resources;
 use crate::error::Result;
 use crate::plan::cost_model::{CostModel, within};
 use crate::result::stats::Swept;
-use crate::traverse::residency::{
-    PinnedIndex, Shard, Spare, is_windowed, segments_of_intervals,
-};
+use crate::traverse::residency::{PinnedIndex, Shard, Spare, is_windowed, segments_of_intervals};
 use crate::traverse::sweep::Sources;
 use crate::traverse::sweep::batcher::Batcher;
 use crate::vertex::combiner::Combiner;
