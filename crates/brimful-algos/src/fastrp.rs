@@ -29,6 +29,7 @@ use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
 use brimful_engine::plan::needs::Needs;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
+use brimful_engine::scratch::in_scratch;
 use brimful_engine::{
     AddEach, Globals, Mode, Program, RowColumn, RowWriter, RunOptions, Stats, Vertex,
     run as run_program,
@@ -309,8 +310,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         weighted: request.weighted,
         ..RunOptions::default()
     };
-    let sorter =
-        options.in_scratch(graph, &|folder| Sorter::<Part>::new(folder, sorting, workers, job))?;
+    let sorter = in_scratch(graph, &|folder| Sorter::<Part>::new(folder, sorting, workers, job))?;
     let (edges, index_seconds) =
         project(request, &settings, graph, &options, &run_resources, &sorter)?;
     pass.end("project");

@@ -5,8 +5,8 @@
 //! list of a vertex with a self-loop contains the vertex. Outgoing lists have an entry for each
 //! arc. In weighted lists, entries of equal neighbors ascend by the bits of their weights.
 
-use brimful_engine::RunOptions;
 use brimful_engine::plan::extent::Extent;
+use brimful_engine::scratch::scratch_array;
 use brimful_engine::traverse::scan::Scan;
 use brimful_graph::Graph;
 use brimful_graph::read::segment_reader::for_each_edge;
@@ -169,11 +169,10 @@ impl NeighborLists {
                     Ok(())
                 })
             })?;
-        let (len, options) = (sorter.len() as usize, RunOptions::default());
+        let len = sorter.len() as usize;
         let weighted = if listed == Listed::Weighted { len } else { 0 };
-        let mut entries = options.scratch_array(is_resident, (len, BATCH), graph, resources)?;
-        let mut weights =
-            options.scratch_array(is_resident, (weighted, BATCH), graph, resources)?;
+        let mut entries = scratch_array(is_resident, (len, BATCH), graph, resources)?;
+        let mut weights = scratch_array(is_resident, (weighted, BATCH), graph, resources)?;
         let mut starts = vec![0_u64; graph.connected() as usize + 1];
         let filling = Filling {
             starts: &mut starts,

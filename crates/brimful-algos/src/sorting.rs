@@ -1,6 +1,6 @@
 //! Records that are sorted in scratch, and the choice whether the resulting lists fit in memory.
 
-use brimful_engine::RunOptions;
+use brimful_engine::scratch::in_scratch;
 use brimful_graph::Graph;
 use brimful_store::Resources;
 use brimful_store::sorter::{self, Record, SortWriter, Sorter};
@@ -15,8 +15,7 @@ pub(crate) fn sorted<'r, R: Record>(
     push: impl FnOnce(&mut SortWriter<'_, 'r, R>) -> Result<()>,
 ) -> Result<Sorter<'r, R>> {
     let (workers, job) = (resources.workers(), &resources.job);
-    let sorter = RunOptions::default()
-        .in_scratch(graph, &|folder| Sorter::new(folder, bytes, workers, job))?;
+    let sorter = in_scratch(graph, &|folder| Sorter::new(folder, bytes, workers, job))?;
     let mut writer = sorter.writer();
     push(&mut writer)?;
     writer.finish()?;

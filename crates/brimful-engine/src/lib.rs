@@ -10,12 +10,14 @@
 //! - [`mod@run`] is a run over shards, synchronous or asynchronous; [`mod@gather`] programs read
 //!   whole neighbor lists. [`supersteps`] is the loop that all runs share. [`checkpoint`] saves the
 //!   state between two supersteps. Several processes make one run through an [`exchange`].
+//!   [`scratch`] is the folder for data that exceeds memory.
 
 pub mod checkpoint;
 pub mod error;
 pub mod exchange;
 pub mod gather;
 pub mod run;
+pub mod scratch;
 pub mod supersteps;
 
 pub mod plan;

@@ -33,6 +33,7 @@ use crate::plan::memory::PURPOSE;
 use crate::plan::needs::Needs;
 use crate::plan::options::{RunOptions, TraversalMode};
 use crate::result::stats::{Durations, Stats, Swept, Traversal};
+use crate::scratch::in_scratch;
 use crate::supersteps::{Supersteps, prepare, run_to_end};
 use crate::traverse::frontier::Frontier;
 use crate::traverse::sparse::Sparse;
@@ -141,13 +142,12 @@ impl<'a, P: Program> ShardRun<'a, P> {
             graph, options, plan, resources, files, schedule, owned, division, ..
         } = &context;
         let vertices = graph.connected() as usize;
-        let spilled_sums =
-            match plan.source_window {
-                Some(_) => Some(options.in_scratch(graph, &|folder| {
-                    SpilledSums::new(schedule, folder, &resources.job)
-                })?),
-                None => None,
-            };
+        let spilled_sums = match plan.source_window {
+            Some(_) => Some(in_scratch(graph, &|folder| {
+                SpilledSums::new(schedule, folder, &resources.job)
+            })?),
+            None => None,
+        };
         let may_be_sparse = options.traversal != TraversalMode::Dense
             && !division.as_ref().is_some_and(Division::is_driver);
         let load = |limits| {

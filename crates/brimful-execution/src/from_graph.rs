@@ -14,11 +14,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brimful_engine::RunOptions;
+use brimful_engine::scratch::scratch_folder;
 use brimful_graph::read::name_cursor::NameCursor;
 use brimful_graph::{Graph, Index};
 use brimful_store::external::TemporaryFolder;
 use brimful_store::wording::counted;
-use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources};
+use brimful_store::{DiskFolder, Folder, Resources};
 use brimful_vertices::cache::ScoreFunction;
 use brimful_vertices::{
     CacheMemory, Edges, PartitionOptions, Schemes, Serializer, Stored, VertexStore, in_steps,
@@ -161,9 +162,12 @@ where
         Some(_) => partitioner.vertices(own, part.vertices).ok_or_else(needs_ranges)?,
     };
     let mut loading = Loading::divided(program, partitioner, (stores, processes), resources)?;
-    let folder = scratch_folder(part.graph, execution.scratch_folder.as_deref());
-    let execution =
-        ExecutionOptions { scratch_folder: Some(folder.path().into()), ..execution.clone() };
+    let folder = match &execution.scratch_folder {
+        Some(folder) => folder.clone(),
+        None => scratch_folder(part.graph)?,
+    };
+    let execution = ExecutionOptions { scratch_folder: Some(folder.clone()), ..execution.clone() };
+    let folder = DiskFolder::new(folder);
     let is_resumed = match checkpoints {
         Some(checkpoints) => loading.resume(checkpoints, &mut *serializer()?)?,
         None => false,
@@ -322,20 +326,6 @@ fn open<V: Stored>(
         )));
     }
     Ok(stores)
-}
-
-/// The folder for scratch files: the `chosen` one, else next to the graph if that is writable, as
-/// for runs on shards.
-pub fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder {
-    if let Some(folder) = chosen {
-        return DiskFolder::new(folder);
-    }
-    let folder = DiskFolder::new(graph.path());
-    let has_no_place = folder.scratch().is_err_and(|error| {
-        let error = StoreError::io(graph.path(), "create a file in", error);
-        error.is_unwritable() || error.is_missing()
-    });
-    if has_no_place { DiskFolder::new(std::env::temp_dir()) } else { folder }
 }
 
 /// The numbers of vertices and outgoing edges of each process, of the first `vertices` of `graph`.

@@ -29,6 +29,7 @@ use brimful_engine::checkpoint::Every;
 use brimful_engine::exchange::Communicator;
 use brimful_engine::result::stats::{Durations, Swept, Traversal};
 use brimful_engine::run::identity;
+use brimful_engine::scratch::scratch_array;
 use brimful_engine::supersteps::{Supersteps, build_missing, moved, run_supersteps};
 use brimful_engine::vertex::program::BATCH;
 use brimful_engine::{Output, Program, Reason, RunOptions, Thresholds};
@@ -41,7 +42,7 @@ use bytemuck::Pod;
 
 use crate::error::{Error, Result, element, of_batch};
 use crate::from_graph::{
-    EdgeData, GraphPart, StoreOf, StoreOptions, by_external_id, load, of_one_run, scratch_folder,
+    EdgeData, GraphPart, StoreOf, StoreOptions, by_external_id, load, of_one_run,
 };
 use crate::numeric::attributes::Attributes;
 use crate::numeric::checkpoint::{NumericCheckpoints, PriorNumericRun};
@@ -156,8 +157,7 @@ fn room_for_result<T: Pod + Send>(
     let (vertices, window) = (graph.connected() as usize, 1 << graph.description().interval_bits);
     let (len, window) = (vertices * len, window * len);
     if options.stores.schemes.kind(options.stores.store)?.has_share() {
-        let folder = scratch_folder(graph, options.run.scratch_folder.as_deref());
-        let states = ScratchArray::paged(len, window, &folder, &resources.job)?;
+        let states = scratch_array(false, (len, window), graph, resources)?;
         return Ok((states.counted_as(Content::States), None));
     }
     let memory = resources.budget.reserve((len * size_of::<T>()) as u64, "for the result")?;
@@ -278,7 +278,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             signal_threshold: options.run.signal_threshold,
             collect_threshold: options.run.collect_threshold,
             lists: options.lists,
-            scratch_folder: options.run.scratch_folder.clone(),
+            scratch_folder: None,
             communicator: options.run.communicator.clone(),
             has_fixed_stores: options.stores.are_fixed()?,
         };

@@ -51,7 +51,8 @@ pub struct ExecutionOptions {
     pub collect_threshold: Option<f64>,
     /// The location of the lists.
     pub lists: ListLocation,
-    /// The folder for data that exceeds memory; `None`: the system's folder for temporary files.
+    /// The folder for data that exceeds memory; `None`: next to the graph if the vertices are those
+    /// of a graph and its folder is writable, else the system's folder for temporary files.
     pub scratch_folder: Option<PathBuf>,
     /// The connection to the other processes, if several make the run together; see
     /// [`crate::from_graph::start`].

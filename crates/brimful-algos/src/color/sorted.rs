@@ -17,9 +17,10 @@ mod parts;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use brimful_engine::Stats;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::{RunOptions, Stats};
+use brimful_engine::scratch::{in_scratch, scratch_array};
 use brimful_graph::random::splitmix64;
 use brimful_graph::read::segment_reader::SegmentReader;
 use brimful_graph::{Graph, Index};
@@ -131,7 +132,7 @@ impl<'r> Run<'r> {
     fn numbers(&self, resident: bool) -> Result<ScratchArray<u32>> {
         let (graph, resources) = (self.graph, self.resources);
         let shape = (graph.connected() as usize, 1 << graph.forward().interval_bits());
-        Ok(RunOptions::default().scratch_array(resident, shape, graph, resources)?)
+        Ok(scratch_array(resident, shape, graph, resources)?)
     }
 
     /// Calls `vertex(vertex, degree)` for every vertex with edges. Self-loops do not count.
@@ -222,7 +223,7 @@ impl<'r> Run<'r> {
         ranks: &ScratchArray<u32>,
     ) -> Result<Sorter<'r, u64>> {
         let (shards, resources, job) = (self.graph.forward(), self.resources, &self.resources.job);
-        let sorter = RunOptions::default().in_scratch(self.graph, &|folder| {
+        let sorter = in_scratch(self.graph, &|folder| {
             Sorter::new(folder, self.memory.sorting(), resources.workers(), job)
         })?;
         let window = 1 << shards.interval_bits();

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
-use brimful_engine::{RowColumn, RowWriter, RunOptions};
+use brimful_engine::scratch::in_scratch;
+use brimful_engine::{RowColumn, RowWriter};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 use brimful_store::sorter::Sorter;
@@ -111,8 +112,8 @@ fn run<L: Label>(
     let mut pass = OnePass::begin(graph, resources);
     let lists = Lists::of(graph, settings.weighted, &budget)?;
     let sorting = edge_rows::min_bytes(workers) - RowWriter::MINIMUM_BYTES;
-    let sorter = RunOptions::default()
-        .in_scratch(graph, &|folder| Sorter::<EdgeRow>::new(folder, sorting, workers, job))?;
+    let sorter =
+        in_scratch(graph, &|folder| Sorter::<EdgeRow>::new(folder, sorting, workers, job))?;
     let mut writer = sorter.writer();
     let (order, mut levels) = (Order::of(graph), 0);
     let (last, edges) = communities(

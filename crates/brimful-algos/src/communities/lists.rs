@@ -8,8 +8,8 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use brimful_engine::RunOptions;
 use brimful_engine::plan::extent::Extent;
+use brimful_engine::scratch::scratch_array;
 use brimful_engine::traverse::scan::Scan;
 use brimful_graph::Graph;
 use brimful_graph::read::segment_reader::for_each_edge;
@@ -131,12 +131,7 @@ impl<'r> ListBudget<'r> {
                 push(&mut Links { writer })
             })?;
         let len = sorter.len() as usize;
-        let entries = RunOptions::default().scratch_array(
-            is_resident,
-            (len, BATCH),
-            self.graph,
-            resources,
-        )?;
+        let entries = scratch_array(is_resident, (len, BATCH), self.graph, resources)?;
         let bytes = if is_resident { len as u64 * ENTRY_BYTES } else { 0 };
         self.bytes.set(free_bytes - bytes);
         let reservation = ListReservation { bytes, free_bytes: &self.bytes };

@@ -24,6 +24,7 @@ use crate::plan::needs::GatherNeeds;
 use crate::plan::options::RunOptions;
 use crate::result::log::log_unshared;
 use crate::result::stats::{Durations, Swept, Traversal};
+use crate::scratch::vertex_array;
 use crate::supersteps::{Supersteps, prepare, run_to_end};
 use crate::traverse::interval_edges::spill::Spill;
 use crate::traverse::interval_edges::{Reader, Shards};
@@ -113,7 +114,7 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         let plan = plan_with_exchange::<G>(&extent, program, division.as_ref(), resources)?;
         let files: Vec<Arc<ShardFile>> = borrowed.into_iter().map(Arc::clone).collect();
         let shards = Shards::new(graph, files, weighted, plan.pinned_bytes, &owned);
-        let (lengths, longest) = measure(&shards, &owned, plan, graph, options, resources)?;
+        let (lengths, longest) = measure(&shards, &owned, plan, graph, resources)?;
         if longest > extent.longest_list {
             let problem = format!(
                 "the manifest says that no vertex has more than {}, but one has {longest}",
@@ -123,7 +124,7 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         }
         let spill = match cut(&shards, &owned, &lengths, plan, resources)? {
             cuts if cuts.len() > owned.len() => {
-                Spill::new(&shards, cuts, plan.neighbors, weighted, options, graph, resources)?
+                Spill::new(&shards, cuts, plan.neighbors, weighted, graph, resources)?
             }
             _ => None,
         };
@@ -132,7 +133,7 @@ impl<'a, G: Gather> GatherRun<'a, G> {
             None => None,
         };
         let states = || -> Result<_> {
-            let states = options.vertex_array(1, plan.resident, graph, resources)?;
+            let states = vertex_array(1, plan.resident, graph, resources)?;
             Ok(states.counted_as(Content::States))
         };
         let globals = Globals {
@@ -331,10 +332,9 @@ fn measure(
     owned: &Range<usize>,
     plan: GatherPlan,
     graph: &Graph,
-    options: &RunOptions,
     resources: &Resources,
 ) -> Result<(ScratchArray<u32>, u64)> {
-    let mut lengths = options.vertex_array(1, plan.resident, graph, resources)?;
+    let mut lengths = vertex_array(1, plan.resident, graph, resources)?;
     resources.job.begin("measure lists", owned.len() as u64);
     let windows = lengths.windows();
     let longest =

@@ -1,11 +1,6 @@
 //! The user's options of a run.
 
-use std::path::PathBuf;
-
 use brimful_graph::{Graph, Index};
-use brimful_store::scratch::ScratchArray;
-use brimful_store::{DiskFolder, Folder, Resources};
-use bytemuck::Pod;
 
 use crate::checkpoint::{CheckpointOptions, Every};
 use crate::error::{Error, Result};
@@ -47,9 +42,6 @@ pub struct RunOptions {
     pub asynchronous: bool,
     /// True if the run uses edge weights.
     pub weighted: bool,
-    /// The folder for arrays that exceed the budget; `None`: next to the graph if that is writable,
-    /// else the system's folder for temporary files.
-    pub scratch_folder: Option<PathBuf>,
     /// Checkpoint and resume options; `None`: no checkpoints.
     pub checkpoints: Option<CheckpointOptions>,
     /// The connection to the other processes of the run; `None`: there are none.
@@ -67,7 +59,6 @@ impl Default for RunOptions {
             traversal: TraversalMode::Auto,
             asynchronous: false,
             weighted: false,
-            scratch_folder: None,
             checkpoints: None,
             communicator: None,
         }
@@ -75,60 +66,6 @@ impl Default for RunOptions {
 }
 
 impl RunOptions {
-    /// Calls `make` with the folder for scratch files.
-    ///
-    /// # Errors
-    /// Errors of `make`.
-    pub fn in_scratch<T>(
-        &self,
-        graph: &Graph,
-        make: &dyn Fn(&dyn Folder) -> brimful_store::Result<T>,
-    ) -> Result<T> {
-        if let Some(folder) = &self.scratch_folder {
-            return Ok(make(&DiskFolder::new(folder))?);
-        }
-        // A graph may be read-only, or removed while it is open; a folder that the user named has
-        // no substitute.
-        match make(graph.folder()) {
-            Err(error) if error.is_unwritable() || error.is_missing() => {
-                Ok(make(&DiskFolder::new(std::env::temp_dir()))?)
-            }
-            made => Ok(made?),
-        }
-    }
-
-    /// An array of `len` records per vertex with edges, in memory or in scratch; its windows are the
-    /// intervals.
-    pub(crate) fn vertex_array<T: Pod + Send>(
-        &self,
-        len: usize,
-        resident: bool,
-        graph: &Graph,
-        resources: &Resources,
-    ) -> Result<ScratchArray<T>> {
-        let (vertices, window) =
-            (graph.connected() as usize, 1 << graph.description().interval_bits);
-        self.scratch_array(resident, (vertices * len, window * len), graph, resources)
-    }
-
-    /// An array of `len` records in windows of `window`, in memory if it is `resident`, else in
-    /// scratch.
-    ///
-    /// # Errors
-    /// I/O.
-    pub fn scratch_array<T: Pod + Send>(
-        &self,
-        resident: bool,
-        (len, window): (usize, usize),
-        graph: &Graph,
-        resources: &Resources,
-    ) -> Result<ScratchArray<T>> {
-        if resident {
-            return Ok(ScratchArray::resident(len, window));
-        }
-        self.in_scratch(graph, &|folder| ScratchArray::paged(len, window, folder, &resources.job))
-    }
-
     /// Refuses weights if `graph` has none.
     ///
     /// # Errors

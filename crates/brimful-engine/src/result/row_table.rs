@@ -17,9 +17,9 @@ use brimful_store::Job;
 use brimful_store::scratch::ScratchArray;
 
 use crate::error::{Error, Result};
-use crate::plan::options::RunOptions;
 use crate::result::csv::CsvFile;
 use crate::result::table::{BATCH_ROWS, BestRows, Column, Kind, Value};
+use crate::scratch::in_scratch;
 
 /// Name and kind of a column.
 pub type RowColumn = (&'static str, Kind);
@@ -120,7 +120,7 @@ impl<'r> RowWriter<'r> {
             Some(file) => file,
             None => {
                 self.words = 0;
-                RunOptions::default().in_scratch(self.graph, &|folder| {
+                in_scratch(self.graph, &|folder| {
                     ScratchArray::paged(MAX_WORDS, PART, folder, self.job)
                 })?
             }

@@ -20,6 +20,7 @@ use crate::plan::memory::{PURPOSE, Plan};
 use crate::plan::needs::Needs;
 use crate::plan::options::RunOptions;
 use crate::result::stats::Swept;
+use crate::scratch::vertex_array;
 use crate::traverse::frontier::Frontier;
 use crate::traverse::residency::PinnedIndex;
 use crate::traverse::schedule::Schedule;
@@ -99,7 +100,7 @@ impl<'a, P: Program> RunContext<'a, P> {
         len: usize,
         resident: bool,
     ) -> Result<ScratchArray<T>> {
-        self.options.vertex_array(len, resident, self.graph, self.resources)
+        vertex_array(len, resident, self.graph, self.resources)
     }
 
     pub(super) fn read_degrees(&self) -> Result<Degrees> {

@@ -12,7 +12,7 @@ use brimful_store::{Content, Job, Resources, StoreFile};
 use super::{Ends, IntervalEdges, Reader, Shards};
 use crate::error::{Error, Result};
 use crate::plan::extent::Extent;
-use crate::plan::options::RunOptions;
+use crate::scratch::in_scratch;
 
 /// An edge: its source, and its target counted within the interval.
 pub(crate) type Pair = [u32; 2];
@@ -92,7 +92,6 @@ impl Spill {
         cuts: Vec<(Range<usize>, u64)>,
         list_edges: u64,
         weighted: bool,
-        options: &RunOptions,
         graph: &brimful_graph::Graph,
         resources: &Resources,
     ) -> Result<Option<Self>> {
@@ -113,8 +112,8 @@ impl Spill {
             return Ok(None);
         }
         let file = || {
-            let file = options
-                .in_scratch(graph, &|folder| StoreFile::scratch(folder, resources.job.traffic()))?;
+            let file =
+                in_scratch(graph, &|folder| StoreFile::scratch(folder, resources.job.traffic()))?;
             Ok::<_, Error>(file.counted_as(Content::Lists))
         };
         let spill = Self { pairs: file()?, weights: weighted.then(file).transpose()?, parts };

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use brimful::algos::registry::StoreChoice;
-use brimful::execution::from_graph::scratch_folder;
+use brimful::engine::scratch::scratch_folder;
 use brimful::execution::{Error, ListLocation, Partitioning};
 use brimful::graph::Graph as Inner;
 use brimful::store::sequence::{Sequence, SequenceReader, SequenceWriter};
-use brimful::store::{DiskFolder, Folder, Resources};
+use brimful::store::{DiskFolder, Folder as _, Resources};
 use brimful::vertices::{Serializer as _, VertexStore as _};
 
 use super::location::Location;
@@ -35,10 +35,10 @@ impl Copied {
         graph: &Inner,
         resources: &Resources,
     ) -> Result<Self, Error> {
-        let beside = scratch_folder(graph, None);
+        let beside = scratch_folder(graph)?;
         // In the URL of a store, a comma separates two folders.
-        let has_comma = beside.path().display().to_string().contains(',');
-        let folder = if has_comma { DiskFolder::new(std::env::temp_dir()) } else { beside };
+        let has_comma = beside.display().to_string().contains(',');
+        let folder = DiskFolder::new(if has_comma { std::env::temp_dir() } else { beside });
         let mut writer = SequenceWriter::new(&folder, &resources.job)?;
         let (mut records, mut record) = (Records(Arc::clone(values)), Vec::new());
         execution.for_each(&mut |vertex| {
