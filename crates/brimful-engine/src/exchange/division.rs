@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 use crate::plan::exchange::slot_bytes;
 use crate::plan::partitioning::divide_intervals;
 
+/// Bytes of the id of a vertex in a message.
+const ID_BYTES: usize = size_of::<u64>();
 /// Records that are written at once.
 const RECORDS_AT_ONCE: usize = 1 << 12;
 
@@ -182,6 +184,49 @@ pub(crate) fn store<T: Pod + Send>(
     Ok(())
 }
 
+/// A message of ids and their values: first all ids, then all values.
+pub(crate) struct ListWriter {
+    bytes: Vec<u8>,
+    count: usize,
+    written: usize,
+}
+
+impl ListWriter {
+    /// A message of `count` ids with values of type `T`.
+    pub(crate) fn new<T: Pod>(count: usize) -> Self {
+        Self { bytes: vec![0; count * (ID_BYTES + size_of::<T>())], count, written: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn push<T: Pod>(&mut self, id: usize, value: &T) {
+        let (ids, values) = self.bytes.split_at_mut(self.count * ID_BYTES);
+        let (at, len) = (self.written, size_of::<T>());
+        ids[at * ID_BYTES..][..ID_BYTES].copy_from_slice(&(id as u64).to_le_bytes());
+        values[at * len..][..len].copy_from_slice(bytemuck::bytes_of(value));
+        self.written += 1;
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// The ids and values of a message that a [`ListWriter`] wrote; all ids must be `vertices`.
+pub(crate) fn read_list<T: Pod>(
+    bytes: &[u8],
+    vertices: Range<usize>,
+) -> Result<impl Iterator<Item = (usize, T)>> {
+    let len = size_of::<T>();
+    let count = bytes.len() / (ID_BYTES + len);
+    let (ids, values) = bytes.split_at(count * ID_BYTES);
+    let (ids, _) = ids.as_chunks();
+    let ids = ids.iter().map(|id| u64::from_le_bytes(*id) as usize);
+    if values.len() != count * len || !ids.clone().all(|id| vertices.contains(&id)) {
+        return Err(malformed());
+    }
+    Ok(ids.zip(values.chunks_exact(len.max(1)).map(bytemuck::pod_read_unaligned)))
+}
+
 /// The error if processes have completed different numbers of supersteps.
 pub(crate) fn out_of_step(own: u64, theirs: u64) -> Error {
     Error::Exchange(
@@ -191,4 +236,25 @@ pub(crate) fn out_of_step(own: u64, theirs: u64) -> Error {
         )
         .into(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_round_trip_and_their_ids_and_lengths_are_checked() {
+        let pairs = [(3, 1.5_f64), (9, -0.0), (4, f64::INFINITY)];
+        let mut writer = ListWriter::new::<f64>(pairs.len());
+        pairs.iter().for_each(|(id, value)| writer.push(*id, value));
+        let bytes = writer.into_bytes();
+        assert_eq!(bytes[..16], [[3, 0, 0, 0, 0, 0, 0, 0], [9, 0, 0, 0, 0, 0, 0, 0]].concat());
+        assert_eq!(bytes[24..32], 1.5_f64.to_le_bytes());
+        let bits = |(id, value): (usize, f64)| (id, value.to_bits());
+        assert!(read_list(&bytes, 3..10).unwrap().map(bits).eq(pairs.map(bits)));
+        for (bytes, vertices) in [(&bytes[..], 4..10), (&bytes[..], 3..9), (&bytes[..47], 3..10)] {
+            assert!(read_list::<f64>(bytes, vertices).is_err());
+        }
+        assert_eq!(read_list::<f64>(&[], 0..0).unwrap().count(), 0);
+    }
 }

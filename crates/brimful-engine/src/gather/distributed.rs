@@ -13,7 +13,7 @@ use bytemuck::Pod;
 use super::run::GatherRun;
 use super::step::{GatherFigures, differ};
 use crate::error::Result;
-use crate::exchange::division::{Division, out_of_step, store};
+use crate::exchange::division::{Division, ListWriter, out_of_step, read_list, store};
 use crate::exchange::malformed;
 use crate::result::stats::Swept;
 use crate::vertex::aggregate::Aggregate;
@@ -78,12 +78,12 @@ impl<G: Gather> GatherRun<'_, G> {
         let report = SuperstepReport { superstep, form, figures, aggregates };
         let old = &self.current.states;
         let new = self.next.as_ref().unwrap_or(old);
-        let (packed, mut buffer);
+        let (encoded, mut buffer);
         let states: &[u8] = if division.is_alone() {
             &[]
         } else if lists_changed {
-            packed = changed_states(old, new, figures.changed, division.windows(own_vertices))?;
-            &packed
+            encoded = changed_states(old, new, figures.changed, division.windows(own_vertices))?;
+            &encoded
         } else {
             buffer = Vec::new();
             bytemuck::cast_slice(new.slice(own_vertices, &mut buffer)?)
@@ -129,28 +129,25 @@ pub(super) fn merged<A: Aggregate>(aggregates: Vec<A>) -> A {
     aggregates.into_iter().fold(A::NOTHING, A::merge)
 }
 
-/// The `count` vertices whose states changed, and then their new states, over consecutive windows.
+/// A message of the `count` vertices whose states changed and their new states, over consecutive
+/// windows.
 fn changed_states<S: Pod + Send>(
     old: &ScratchArray<S>,
     new: &ScratchArray<S>,
     count: u64,
     windows: impl Iterator<Item = Range<usize>>,
 ) -> Result<Vec<u8>> {
-    let state_bytes = size_of::<S>();
-    let mut message = vec![0; count as usize * (8 + state_bytes)];
-    let (ids, states) = message.split_at_mut(count as usize * 8);
-    let (mut old_buffer, mut new_buffer, mut at) = (Vec::new(), Vec::new(), 0);
+    let mut writer = ListWriter::new::<S>(count as usize);
+    let (mut old_buffer, mut new_buffer) = (Vec::new(), Vec::new());
     for window in windows {
         let before = old.slice(window.clone(), &mut old_buffer)?;
         let after = new.slice(window.clone(), &mut new_buffer)?;
         let pairs = window.zip(before.iter().zip(after));
         for (vertex, (_, state)) in pairs.filter(|(_, (before, after))| differ(*before, *after)) {
-            ids[at * 8..][..8].copy_from_slice(&(vertex as u64).to_le_bytes());
-            states[at * state_bytes..][..state_bytes].copy_from_slice(bytemuck::bytes_of(state));
-            at += 1;
+            writer.push(vertex, state);
         }
     }
-    Ok(message)
+    Ok(writer.into_bytes())
 }
 
 /// Puts the states of `vertices` in place: the old ones, except for those that are listed.
@@ -161,26 +158,18 @@ fn apply_changes<S: Pod + Send>(
     division: &Division<'_>,
     bytes: &[u8],
 ) -> Result<()> {
-    let state_bytes = size_of::<S>();
-    let count = bytes.len() / (8 + state_bytes);
-    let (ids, states) = bytes.split_at(count * 8);
-    if states.len() != count * state_bytes {
-        return Err(malformed());
-    }
-    let id = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes) as usize;
-    let mut changed =
-        ids.as_chunks().0.iter().map(id).zip(states.chunks_exact(state_bytes.max(1))).peekable();
+    let mut changed = read_list::<S>(bytes, vertices.clone())?.peekable();
     let windows = new.windows();
     let (mut buffer, mut records) = (Vec::new(), Vec::new());
     for window in division.windows(vertices) {
         records.clear();
         records.extend_from_slice(old.slice(window.clone(), &mut buffer)?);
         while let Some((vertex, state)) = changed.next_if(|(vertex, _)| window.contains(vertex)) {
-            records[vertex - window.start] = bytemuck::pod_read_unaligned(state);
+            records[vertex - window.start] = state;
         }
         windows.write(window.start, &records)?;
     }
-    // Vertices of others, or out of order.
+    // Vertices out of order.
     if changed.next().is_some() { Err(malformed()) } else { Ok(()) }
 }
 

@@ -16,7 +16,7 @@ use bytemuck::Pod;
 
 use super::ShardRun;
 use crate::error::Result;
-use crate::exchange::division::out_of_step;
+use crate::exchange::division::{ListWriter, out_of_step, read_list};
 use crate::exchange::{Contribution, malformed};
 use crate::result::stats::Swept;
 use crate::traverse::frontier::{ACTIVITY_BITS, Frontier, block, entries};
@@ -106,9 +106,9 @@ impl<P: Program> ShardRun<'_, P> {
             form: if list.is_some() { LISTED_SIGNALS } else { ALL_SIGNALS },
             partials,
         };
-        let packed = list.as_ref().map(|list| self.packed(list));
+        let encoded = list.as_ref().map(|list| self.encoded(list));
         let signals =
-            packed.as_deref().unwrap_or(bytemuck::cast_slice(&self.signals[own_vertices]));
+            encoded.as_deref().unwrap_or(bytemuck::cast_slice(&self.signals[own_vertices]));
         let contributions =
             division.all_gather(&report.to_bytes(), signals, &context.resources.job)?;
         let reports = reports(&contributions, report.position)?;
@@ -144,16 +144,13 @@ impl<P: Program> ShardRun<'_, P> {
         Ok(ExchangedSuperstep { partials, activity, list: is_listed.then_some(listed) })
     }
 
-    /// The ids of `list`, followed by their signals.
-    fn packed(&self, list: &[u64]) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(list.len() * (8 + size_of::<SignalOf<P>>()));
+    /// A message of the vertices of `list` and their signals.
+    fn encoded(&self, list: &[u64]) -> Vec<u8> {
+        let mut writer = ListWriter::new::<SignalOf<P>>(list.len());
         for vertex in list {
-            bytes.extend_from_slice(&vertex.to_le_bytes());
+            writer.push(*vertex as usize, &self.signals[*vertex as usize]);
         }
-        for vertex in list {
-            bytes.extend_from_slice(bytemuck::bytes_of(&self.signals[*vertex as usize]));
-        }
-        bytes
+        writer.into_bytes()
     }
 
     /// The vertices of this process that signal, if a list of them takes fewer bytes than all
@@ -249,20 +246,11 @@ fn take_in<S: Pod>(
         place.copy_from_slice(bytes);
         return Ok(None);
     }
-    let of_signal = size_of::<S>();
-    let count = bytes.len() / (8 + of_signal);
-    let (ids, listed) = bytes.split_at(count * 8);
-    let (ids, _) = ids.as_chunks();
-    let list: Vec<u64> = ids.iter().map(|id| u64::from_le_bytes(*id)).collect();
-    if listed.len() != count * of_signal
-        || !list.iter().all(|vertex| vertices.contains(&(*vertex as usize)))
-    {
-        return Err(malformed());
-    }
-    for (vertex, signal) in list.iter().zip(listed.chunks_exact(of_signal)) {
-        signals[*vertex as usize] = bytemuck::pod_read_unaligned(signal);
-    }
-    Ok(Some(list))
+    let put = |(vertex, signal)| {
+        signals[vertex] = signal;
+        vertex as u64
+    };
+    Ok(Some(read_list(bytes, vertices)?.map(put).collect()))
 }
 
 /// Marks those of `vertices` that signal; `list` has them if it is known.
