@@ -58,6 +58,22 @@ impl Takes {
     /// The options of an iteration over scores: those of a program, and weights. The algorithm adds
     /// its default tolerance.
     pub const ITERATION: Self = Self { weights: true, ..Self::PROGRAM };
+
+    /// The names of all shared options, and whether the algorithm supports each.
+    pub fn options(self) -> [(&'static str, bool); 10] {
+        [
+            ("source", self.source),
+            ("source-weight", self.source_weights),
+            ("pairs", self.pairs),
+            ("tolerance", self.tolerance.is_some()),
+            ("precision", self.precision),
+            ("weighted", self.weights),
+            ("mode", self.asynchronous),
+            ("store", self.stores),
+            ("cluster", self.cluster),
+            ("checkpoint-every", self.checkpoints),
+        ]
+    }
 }
 
 /// The function that runs an algorithm, by the kind of the result.

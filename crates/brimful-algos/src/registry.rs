@@ -189,19 +189,9 @@ fn find(request: &Request) -> Result<&'static Info> {
             info.name
         )));
     }
-    let options = [
-        (!request.sources.is_empty(), info.takes.source, "source"),
-        (!request.source_weights.is_empty(), info.takes.source_weights, "source-weight"),
-        (request.pairs.is_some(), info.takes.pairs, "pairs"),
-        (request.tolerance.is_some(), info.takes.tolerance.is_some(), "tolerance"),
-        (request.narrow, info.takes.precision, "precision"),
-        (request.weighted, info.takes.weights, "weighted"),
-        (request.asynchronous, info.takes.asynchronous, "mode"),
-        (request.store.is_some(), info.takes.stores, "store"),
-        (request.is_divided(), info.takes.cluster, "cluster"),
-        (request.checkpoints.is_some(), info.takes.checkpoints, "checkpoint-every"),
-    ];
-    if let Some((_, _, option)) = options.iter().find(|(is_set, is_taken, _)| *is_set && !is_taken)
+    let mut options = given(request).options().into_iter().zip(info.takes.options());
+    if let Some(((option, _), _)) =
+        options.find(|((_, is_given), (_, is_taken))| *is_given && !is_taken)
     {
         return Err(inapplicable(option, info.name));
     }
@@ -210,6 +200,22 @@ fn find(request: &Request) -> Result<&'static Info> {
         request.options(0).check_divided()?;
     }
     Ok(info)
+}
+
+/// The shared options of a request.
+fn given(request: &Request) -> Takes {
+    Takes {
+        source: !request.sources.is_empty(),
+        source_weights: !request.source_weights.is_empty(),
+        pairs: request.pairs.is_some(),
+        tolerance: request.tolerance,
+        precision: request.narrow,
+        weights: request.weighted,
+        asynchronous: request.asynchronous,
+        stores: request.store.is_some(),
+        cluster: request.is_divided(),
+        checkpoints: request.checkpoints.is_some(),
+    }
 }
 
 /// The parts of a request that its result depends on, except for limits and for those in

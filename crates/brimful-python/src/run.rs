@@ -59,20 +59,8 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         one.set_item("column", info.column)?;
         one.set_item("columns", info.columns())?;
         one.set_item("rows", info.has_rows())?;
-        let takes = [
-            (info.takes.source, "source"),
-            (info.takes.source_weights, "source-weight"),
-            (info.takes.pairs, "pairs"),
-            (info.takes.tolerance.is_some(), "tolerance"),
-            (info.takes.precision, "precision"),
-            (info.takes.weights, "weighted"),
-            (info.takes.asynchronous, "mode"),
-            (info.takes.stores, "store"),
-            (info.takes.cluster, "cluster"),
-            (info.takes.checkpoints, "checkpoint-every"),
-        ];
-        let takes: Vec<&str> =
-            takes.into_iter().filter(|(taken, _)| *taken).map(|(_, name)| name).collect();
+        let options = info.takes.options().into_iter();
+        let takes: Vec<&str> = options.filter(|(_, taken)| *taken).map(|(name, _)| name).collect();
         one.set_item("takes", takes)?;
         one.set_item("parameters", parameters)?;
         out.append(one)?;
