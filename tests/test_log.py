@@ -172,7 +172,7 @@ def test_programs_in_python_list_their_supersteps(rmat: Path, tmp_path: Path) ->
     assert (stats["superstep_frontier"][0], stats["superstep_edges"][0]) == first
     steps = stats["store_figures"]["supersteps"]
     assert [step["edges"] for step in steps] == stats["superstep_edges"]
-    assert [step["messages"] for step in steps] == stats["superstep_signals"]
+    assert [step["signals"] for step in steps] == stats["superstep_signals"]
     # All pages of these records fit in memory.
     assert stats["superstep_bytes_written"] == len(steps) * [0]
 
@@ -210,7 +210,7 @@ def test_the_supersteps_of_a_store_add_up(rmat: Path, tmp_path: Path) -> None:
     names = set(done["supersteps"][0])
     assert [{name: step[name] for name in names} for step in steps] == done["supersteps"]
     assert [step["superstep"] for step in steps] == [1, 2, 3, 4]
-    assert sum(step["messages"] for step in steps) == figures["signals"]
+    assert sum(step["signals"] for step in steps) == figures["signals"]
     assert sum(step["spills"] for step in steps) == done["spills"]
     # In each superstep every vertex signals and collects: the cached ones from the cache alone.
     for step in steps:

@@ -8,8 +8,8 @@
 //!   memory, and vertices in an order of their own.
 //! - [`result`]: figures, and states in the user's ids.
 //! - [`mod@run`] is a run over shards, synchronous or asynchronous; [`mod@gather`] programs read
-//!   whole neighbor lists. [`supersteps`] is the loop that all runs share. [`checkpoint`] saves the
-//!   state between two supersteps. Several processes make one run through an [`exchange`].
+//!   whole neighbor lists. [`supersteps`] is the loop that all of them share. [`checkpoint`] saves
+//!   the state between two supersteps. Several processes make one run through an [`exchange`].
 //!   [`scratch`] is the folder for data that exceeds memory.
 
 pub mod checkpoint;

@@ -1,5 +1,6 @@
-//! The loop of supersteps that all runs share, over shards, neighbor lists and stores: limits,
-//! rounds, checkpoints, durations and log. Also builds a missing index before a run.
+//! The loop of supersteps of numeric programs, over shards, neighbor lists and stores: limits,
+//! rounds, checkpoints, durations and log. General programs on stores, which have no rounds, have a
+//! loop of their own. Also builds a missing index before a run.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -166,8 +166,8 @@ impl<M> PacketQueues<M> {
         self.wake.iter().for_each(Condvar::notify_all);
     }
 
-    /// Waits until the queue of `to` may have space, a packet for `me` arrives, or the work is
-    /// stopped.
+    /// Waits until the queue of `to` is empty, so that it accepts any packet, a packet for `me`
+    /// arrives, or the work is stopped.
     pub(crate) fn wait_for_space(&self, me: usize, to: usize) {
         let mut state = self.lock();
         while state.queues[me].is_empty() && !state.queues[to].is_empty() && !self.is_stopped() {

@@ -323,7 +323,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         figures.log();
         self.latest = figures;
         // Every signal passes a relay.
-        self.of_all += Swept { signals: figures.messages, edges: figures.edges };
+        self.of_all += Swept { signals: figures.signals, edges: figures.edges };
         if self.by_superstep.len() < SuperstepFigures::MOST {
             self.by_superstep.push(figures);
         }

@@ -263,7 +263,7 @@ fn superstep_of_store<'py>(
     out.set_item("vertex_writes", figures.vertex_writes)?;
     out.set_item("cache_hits", figures.cache_hits)?;
     out.set_item("cache_misses", figures.cache_misses)?;
-    out.set_item("messages", figures.messages)?;
+    out.set_item("signals", figures.signals)?;
     out.set_item("spills", figures.spills)?;
     Ok(out)
 }

@@ -236,7 +236,7 @@ fn any_number_of_processes_gives_the_same_states_and_counts() {
                     assert_eq!(counts(&many.1), counts(&stats), "{store}, {delivery:?}, {count}");
                     let frontiers = |stats: &ExecutionStats| {
                         let one = stats.by_superstep.iter();
-                        one.map(|one| (one.superstep, one.frontier, one.messages))
+                        one.map(|one| (one.superstep, one.frontier, one.signals))
                             .collect::<Vec<_>>()
                     };
                     assert_eq!(frontiers(&many.1), frontiers(&stats));

@@ -34,7 +34,7 @@ pub struct SuperstepFigures {
     /// Loans of vertices that were in no cache.
     pub cache_misses: u64,
     /// Signals that arrived in a mailbox.
-    pub messages: u64,
+    pub signals: u64,
     /// Spills of lists to disk.
     pub spills: u64,
 }
@@ -60,7 +60,7 @@ impl SuperstepFigures {
             vertex_writes: after.vertices_written - before.vertices_written,
             cache_hits: hits(after) - hits(before),
             cache_misses: misses(after) - misses(before),
-            messages: after.signals_received - before.signals_received,
+            signals: after.signals_received - before.signals_received,
             spills: after.spills - before.spills,
             ..self
         }
@@ -83,7 +83,7 @@ impl SuperstepFigures {
             vertex_writes: self.vertex_writes + other.vertex_writes,
             cache_hits: self.cache_hits + other.cache_hits,
             cache_misses: self.cache_misses + other.cache_misses,
-            messages: self.messages + other.messages,
+            signals: self.signals + other.signals,
             spills: self.spills + other.spills,
         }
     }
@@ -93,7 +93,7 @@ impl SuperstepFigures {
         Work {
             seconds: self.signal_seconds + self.collect_seconds,
             frontier: Some(self.frontier),
-            swept: Swept { signals: self.messages, edges: self.edges },
+            swept: Swept { signals: self.signals, edges: self.edges },
             bytes_read: self.bytes_read,
             bytes_written: self.bytes_written,
             bytes_found: 0,
@@ -115,7 +115,7 @@ impl SuperstepFigures {
             vertex_writes = self.vertex_writes,
             cache_hits = self.cache_hits,
             cache_misses = self.cache_misses,
-            messages = self.messages,
+            signals = self.signals,
             spills = self.spills,
             "store superstep"
         );
