@@ -332,9 +332,6 @@ impl<'a> Checkpointer<'a> {
 
 /// The identity item that names the graph.
 const GRAPH: &str = "graph";
-/// Identity items of older checkpoints that are ignored, because no state depends on them: every
-/// layout computed the same bits.
-const RETIRED: &[&str] = &["layout"];
 
 /// The first item that differs: its name, and its two values.
 fn differing<'i>(
@@ -344,8 +341,7 @@ fn differing<'i>(
     let value = |items: &'i [(String, String)], name: &str| {
         items.iter().find(|item| item.0 == name).map_or("nothing", |item| item.1.as_str())
     };
-    let names =
-        is.iter().chain(was).map(|(name, _)| name.as_str()).filter(|name| !RETIRED.contains(name));
+    let names = is.iter().chain(was).map(|(name, _)| name.as_str());
     let mut items = names.map(|name| (name, value(was, name), value(is, name)));
     items.find(|(_, was, is)| was != is)
 }
@@ -353,17 +349,6 @@ fn differing<'i>(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_layout_of_an_older_checkpoint_does_not_matter() {
-        let item = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let was = [item("mode", "sync"), item("layout", "coupled"), item("weighted", "false")];
-        assert_eq!(differing(&was, &[item("mode", "sync"), item("weighted", "false")]), None);
-        let weighted = [item("mode", "sync"), item("weighted", "true")];
-        assert_eq!(differing(&was, &weighted), Some(("weighted", "false", "true")));
-        let missing = [item("mode", "sync")];
-        assert_eq!(differing(&was, &missing), Some(("weighted", "false", "nothing")));
-    }
 
     #[test]
     fn how_often_is_read_from_a_number_with_or_without_a_unit() {

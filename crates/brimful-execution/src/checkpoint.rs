@@ -134,7 +134,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
             supersteps: stats.supersteps,
             signals_sent: stats.signals_sent,
             edges_visited: stats.edges_visited,
-            due: Some(due),
+            due,
             extra_state: extra_state()?,
         };
         checkpoints.make(number, prior, |draft, resources| {
@@ -171,7 +171,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
             Ok(())
         })?;
         let Some((saved, prior)) = newest else { return Ok(false) };
-        let mut due = DueVertices::new(saved, prior.due.unwrap_or(0));
+        let mut due = DueVertices::new(saved, prior.due);
         let chunks = due.rest::<P::Id>()?;
         while chunks.block(&mut block)? {
             self.resources.job.check()?;
@@ -183,8 +183,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
             )?;
         }
         checkpoints.extra_state.clone_from(&prior.extra_state);
-        // Checkpoints of earlier versions have no such list: their vertices decide again.
-        self.due = prior.due.map(|_| due);
+        self.due = Some(due);
         self.prior = prior;
         Ok(true)
     }

@@ -39,10 +39,9 @@ pub(crate) struct PriorRun {
     pub(crate) signals_sent: u64,
     pub(crate) edges_visited: u64,
     /// The number of vertices that are due to signal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) due: Option<u64>,
+    pub(crate) due: u64,
     /// The string that the caller saved in addition to the vertices.
-    #[serde(rename = "beside", default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) extra_state: String,
 }
 

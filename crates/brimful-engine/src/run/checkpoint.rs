@@ -32,7 +32,6 @@ pub(super) struct CheckpointState {
     aggregate: Vec<u64>,
     isolated: Option<Vec<u8>>,
     /// For each interval, whether all of its vertices are finished.
-    #[serde(rename = "over")]
     finished: Vec<bool>,
     /// The number of vertices that signal, and for each block of vertices whether any does.
     frontier: Option<(u64, Vec<bool>)>,
