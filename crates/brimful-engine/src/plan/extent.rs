@@ -258,6 +258,12 @@ pub(crate) fn present<'g>(graph: &'g Graph, indexes: &[Index]) -> Vec<&'g Arc<Sh
     shards
 }
 
+/// Bytes of all files of an index, except for their headers.
+fn disk_bytes(shards: &ShardFile) -> u64 {
+    let blocks = shards.files().flat_map(|file| file.entries());
+    shards.directory_bytes() + blocks.map(|block| block.len.next_multiple_of(8)).sum::<u64>()
+}
+
 /// The maximum number of neighbors of a vertex in `index`; `None` if a version of brimful that did
 /// not store it wrote the graph.
 fn longest_list(graph: &Graph, index: Index) -> Option<u64> {
@@ -305,7 +311,7 @@ impl UpperBounds {
             unpacked: edges.min(of_segment) * Self::EDGE_BYTES,
             columns: forward.columns.iter().map(column).collect(),
             to_build: Some(ToBuild {
-                bytes: shards.len_bytes().unwrap_or(0),
+                bytes: disk_bytes(shards),
                 weighted: graph.description().weighted,
             }),
             ..forward.clone()
@@ -373,6 +379,8 @@ mod tests {
                 );
                 assert_eq!(real.to_build.is_some(), guess.to_build.is_some());
             }
+            let (bytes, len) = (disk_bytes(graph.forward()), graph.forward().len_bytes().unwrap());
+            assert!(bytes <= len && len - bytes < len / 1000, "{bytes} {len}");
             let bytes = graph.bytes_on_disk().unwrap();
             assert!(near(bytes, sizes(&graph).graph_bytes()), "{bytes}");
         }
