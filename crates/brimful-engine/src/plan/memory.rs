@@ -183,28 +183,48 @@ impl Plan {
         workers: usize,
         budget: &Budget,
     ) -> Result<Self> {
-        let (vertices, workers, weighted) = (extent.vertices, workers as u64, extent.weighted);
-        let (largest, packed) = (extent.largest_unit(), extent.packed());
+        let workers = workers as u64;
+        let (mut plan, spare) = Self::least(needs, extent, asynchronous, workers, budget)?;
+        plan.total_bytes = budget.limit() - plan.spend(spare, needs, extent, workers);
+        plan.allow_unpacked(needs, extent, budget);
+        Ok(plan)
+    }
+
+    /// A plan with the mandatory parts only, and the bytes to spare.
+    fn least(
+        needs: &Needs,
+        extent: &Extent,
+        asynchronous: bool,
+        workers: u64,
+        budget: &Budget,
+    ) -> Result<(Self, u64)> {
         let minimum = Minimum::new(needs, extent, asynchronous, workers);
         let windowed = minimum.windowed.filter(|_| minimum.resident > budget.limit());
         let (mut plan, mut spare) = Self::smallest(windowed.unwrap_or(minimum.resident), budget)?;
         plan.asynchronous = asynchronous;
         if windowed.is_some() {
-            let signal_bytes = vertices.min(extent.interval()) * needs.signal;
+            let signal_bytes = extent.vertices.min(extent.interval()) * needs.signal;
             plan.source_window = Some(widest_window(extent, signal_bytes, &mut spare) as usize);
         } else {
-            // `first_that_fits` takes them for sparse supersteps.
+            // `spend` takes them for sparse supersteps.
             spare += minimum.sparse;
         }
         if is_pinned(extent, workers) {
-            plan.pinned_bytes = packed;
+            plan.pinned_bytes = extent.packed();
         }
-        let to_pin = packed - plan.pinned_bytes;
+        Ok((plan, spare))
+    }
+
+    /// Spends `spare` bytes on optional parts; returns the rest.
+    fn spend(&mut self, mut spare: u64, needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+        let (vertices, weighted) = (extent.vertices, extent.weighted);
+        let (largest, packed) = (extent.largest_unit(), extent.packed());
+        let to_pin = packed - self.pinned_bytes;
         let dense = dense_bytes(needs, extent, workers);
         let sparse_bytes = |limits| sparse::memory_bytes(needs, extent, limits, workers, dense);
         let ample = Limits::ample(vertices);
         let limits = [ample, Limits::scarce(vertices)].map(|limits| (limits, sparse_bytes(limits)));
-        let may_be_sparse = !needs.full && windowed.is_none();
+        let may_be_sparse = !needs.full && self.source_window.is_none();
         // If everything fits, each unit is read only once, so more reads in flight come last.
         let vertex_bytes: u64 = needs.of_vertices(vertices, weighted).iter().sum();
         let max_sparse_bytes = if may_be_sparse { limits[0].1 } else { 0 };
@@ -213,31 +233,29 @@ impl Plan {
         // Sparse supersteps come first because they read little: hundreds of supersteps with small
         // frontiers take a tenth of the time.
         if may_be_sparse && !needs.degrees {
-            plan.sparse = first_that_fits(&limits, &mut take);
+            self.sparse = first_that_fits(&limits, &mut take);
         }
         if take(needs.exchange) {
-            plan.exchange_bytes = needs.exchange;
+            self.exchange_bytes = needs.exchange;
         }
-        plan.reads += usize::from(!all_fits && to_pin > 0 && take(workers * largest));
-        plan.keep_vertices(needs, vertices, weighted, &mut take);
-        if may_be_sparse && plan.degrees_resident {
-            plan.sparse = first_that_fits(&limits, &mut take);
+        self.reads += usize::from(!all_fits && to_pin > 0 && take(workers * largest));
+        self.keep_vertices(needs, vertices, weighted, &mut take);
+        if may_be_sparse && self.degrees_resident {
+            self.sparse = first_that_fits(&limits, &mut take);
         }
         if all_fits && take(to_pin) {
-            plan.pinned_bytes = packed;
+            self.pinned_bytes = packed;
         }
-        let may_read_more = all_fits || plan.reads > MIN_READS as usize;
-        while may_read_more && (plan.reads as u64) < MAX_READS && take(workers * largest) {
-            plan.reads += 1;
+        let may_read_more = all_fits || self.reads > MIN_READS as usize;
+        while may_read_more && (self.reads as u64) < MAX_READS && take(workers * largest) {
+            self.reads += 1;
         }
         if !all_fits {
             let pinned_bytes = spare.min(to_pin);
-            plan.pinned_bytes += pinned_bytes;
+            self.pinned_bytes += pinned_bytes;
             spare -= pinned_bytes;
         }
-        plan.total_bytes = budget.limit() - spare;
-        plan.allow_unpacked(needs, extent, budget);
-        Ok(plan)
+        spare
     }
 
     /// Allows unpacked edges if they fit in the budget beside the arrays of vertices.
@@ -272,7 +290,7 @@ impl Plan {
         )
     }
 
-    /// A plan with the mandatory parts only, and the bytes to spare.
+    /// A plan of `minimum` bytes in which nothing else is in memory, and the bytes to spare.
     fn smallest(minimum: u64, budget: &Budget) -> Result<(Self, u64)> {
         budget.require(minimum, PURPOSE)?;
         let plan = Self {
