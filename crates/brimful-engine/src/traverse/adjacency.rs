@@ -90,42 +90,34 @@ impl Adjacency {
         let width = weighted.then_some(weight_bytes(types));
         let by_source = EdgesBySource::new(graph, indexes, weighted, resources);
         let is_counted = |edge: EdgeOfSource| self_loops || edge.source != edge.target;
-        // The first entry stays zero.
-        let mut starts: HugeArray<u32> = HugeArray::zeroed(graph.connected() as usize + 1);
-        let counts = split(&mut starts[1..], by_source.ranges()).map(|counts| (counts, 0_u64));
-        let parts = by_source.for_each(counts, false, |(counts, visited), edges| {
-            edges.all(|edge| {
-                counts[edge.at] += u32::from(is_counted(edge));
-                *visited += 1;
-                true
-            })
-        })?;
-        let (expected, visited) =
-            (by_source.edges(), parts.iter().map(|(_, visited)| *visited).sum::<u64>());
-        if visited != expected {
-            let problem = format!(
-                "expected {} of the sources of segments, found {visited}",
-                counted(expected, "edge")
-            );
-            return Err(StoreError::corrupt(graph.path(), 0, problem).into());
-        }
-        let mut edges = 0;
-        for start in &mut starts[1..] {
-            edges += std::mem::replace(start, edges);
-        }
-        let mut targets = HugeArray::zeroed(edges as usize);
-        let mut weights = match width {
+        let (starts, edges) = count_edges(&by_source, graph, is_counted)?;
+        let targets = HugeArray::zeroed(edges as usize);
+        let weights = match width {
             None => EdgeWeights::None,
             Some(4) => EdgeWeights::F32(HugeArray::zeroed(edges as usize)),
             Some(_) => EdgeWeights::F64(HugeArray::zeroed(edges as usize)),
         };
+        let mut edges = Self { starts, targets, weights };
+        edges.fill(&by_source, weighted, is_counted)?;
+        Ok(edges)
+    }
+
+    /// Fills the lists, whose starts are counted.
+    fn fill(
+        &mut self,
+        by_source: &EdgesBySource<'_>,
+        weighted: bool,
+        is_counted: impl Fn(EdgeOfSource) -> bool + Sync,
+    ) -> Result<()> {
+        let Self { starts, targets, weights } = self;
+        let edges = targets.len();
         let next: Vec<_> = split(&mut starts[1..], by_source.ranges()).collect();
         let firsts: Vec<_> = next.iter().map(|next| next[0]).collect();
         let ends = || {
             let next = firsts.iter().skip(1).map(|first| *first as usize);
-            next.chain([edges as usize])
+            next.chain([edges])
         };
-        let weights_of: Vec<_> = match &mut weights {
+        let weights_of: Vec<_> = match weights {
             EdgeWeights::None => firsts.iter().map(|_| EdgeWeights::None).collect(),
             EdgeWeights::F32(weights) => {
                 split_at_ends(weights, ends()).map(EdgeWeights::F32).collect()
@@ -134,7 +126,7 @@ impl Adjacency {
                 split_at_ends(weights, ends()).map(EdgeWeights::F64).collect()
             }
         };
-        let targets_of = split_at_ends(&mut targets, ends());
+        let targets_of = split_at_ends(targets, ends());
         let parts = next.into_iter().zip(&firsts).zip(targets_of).zip(weights_of);
         let parts = parts.map(|(((next, first), targets), weights)| Part {
             next,
@@ -142,9 +134,9 @@ impl Adjacency {
             targets,
             weights,
         });
-        by_source.for_each(parts, weighted, |part, edges| part.add(&edges, is_counted))?;
+        by_source.for_each(parts, weighted, |part, edges| part.add(&edges, &is_counted))?;
         // Each entry has advanced to the first edge of the next source.
-        Ok(Self { starts, targets, weights })
+        Ok(())
     }
 
     /// The targets of `source`, one for each edge.
@@ -170,6 +162,39 @@ impl Adjacency {
         }
         count
     }
+}
+
+/// The position of the first edge of each source, one entry late, and the number of edges that
+/// `is_counted`.
+fn count_edges(
+    by_source: &EdgesBySource<'_>,
+    graph: &Graph,
+    is_counted: impl Fn(EdgeOfSource) -> bool + Sync,
+) -> Result<(HugeArray<u32>, u32)> {
+    // The first entry stays zero.
+    let mut starts: HugeArray<u32> = HugeArray::zeroed(graph.connected() as usize + 1);
+    let counts = split(&mut starts[1..], by_source.ranges()).map(|counts| (counts, 0_u64));
+    let parts = by_source.for_each(counts, false, |(counts, visited), edges| {
+        edges.all(|edge| {
+            counts[edge.at] += u32::from(is_counted(edge));
+            *visited += 1;
+            true
+        })
+    })?;
+    let (expected, visited) =
+        (by_source.edges(), parts.iter().map(|(_, visited)| *visited).sum::<u64>());
+    if visited != expected {
+        let problem = format!(
+            "expected {} of the sources of segments, found {visited}",
+            counted(expected, "edge")
+        );
+        return Err(StoreError::corrupt(graph.path(), 0, problem).into());
+    }
+    let mut edges = 0;
+    for start in &mut starts[1..] {
+        edges += std::mem::replace(start, edges);
+    }
+    Ok((starts, edges))
 }
 
 #[cfg(test)]
