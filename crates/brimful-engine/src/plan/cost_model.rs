@@ -32,6 +32,19 @@ struct Estimate {
     read: u64,
 }
 
+/// The indexes of a superstep, and the positions of their edges.
+pub(crate) struct Indexes<'i> {
+    pub(crate) vertices: u64,
+    pub(crate) weighted: bool,
+    /// For each file, whether its edges are walked.
+    pub(crate) walked: &'i [bool],
+    pub(crate) files: &'i [PinnedIndex],
+    /// For each interval, its segments in each file.
+    pub(crate) intervals: &'i [Shard],
+    /// One for each file.
+    pub(crate) directories: &'i [Directory],
+}
+
 /// The estimated times of both traversals for a frontier.
 pub(crate) struct CostModel {
     sparse: Estimate,
@@ -42,17 +55,9 @@ pub(crate) struct CostModel {
 }
 
 impl CostModel {
-    /// Estimates the times for the indexes that are `walked`; `intervals` are their segments by
-    /// interval.
-    pub(crate) fn new(
-        frontier: &[u64],
-        vertices: u64,
-        weighted: bool,
-        walked: &[bool],
-        files: &[PinnedIndex],
-        intervals: &[Shard],
-        directories: &[Directory],
-    ) -> Self {
+    /// Estimates the times for the indexes that are walked.
+    pub(crate) fn new(frontier: &[u64], indexes: &Indexes<'_>) -> Self {
+        let Indexes { vertices, weighted, walked, files, intervals, directories } = *indexes;
         let step = frontier.len().div_ceil(SAMPLE).max(1);
         let runs = frontier.chunks(RUN * step).flat_map(|part| &part[..part.len().min(RUN)]);
         let sample: Vec<u64> = runs.copied().collect();

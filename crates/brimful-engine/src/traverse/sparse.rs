@@ -19,7 +19,7 @@ use brimful_graph::read::directory::Directory;
 use brimful_store::Resources;
 
 use crate::error::Result;
-use crate::plan::cost_model::{CostModel, within};
+use crate::plan::cost_model::{CostModel, Indexes, within};
 use crate::result::stats::Swept;
 use crate::traverse::residency::{PinnedIndex, Shard, Spare, is_windowed, segments_of_intervals};
 use crate::traverse::sweep::Sources;
@@ -119,16 +119,15 @@ impl<S: Copy + Send> Sparse<S> {
         if frontier.len() <= FEW && files.iter().all(PinnedIndex::is_loaded) {
             return None;
         }
-        let (intervals, directories) = (&self.intervals, &self.directories);
-        Some(CostModel::new(
-            frontier,
-            self.vertices,
+        let indexes = Indexes {
+            vertices: self.vertices,
             weighted,
             walked,
             files,
-            intervals,
-            directories,
-        ))
+            intervals: &self.intervals,
+            directories: &self.directories,
+        };
+        Some(CostModel::new(frontier, &indexes))
     }
 
     /// Combines the signals of the frontier. `None`, without effect, if they reach too many
