@@ -40,6 +40,7 @@ pub(super) struct ListSource<'s> {
     pub(super) shards: &'s Shards,
     /// The edges of intervals whose lists do not fit in memory together.
     pub(super) spill: Option<&'s Spill>,
+    pub(super) job: &'s Job,
 }
 
 /// The contents of lists, the same in all calls of a run.
@@ -78,13 +79,12 @@ impl<S: Pod + Send> Lists<S> {
     pub(super) fn make(
         &mut self,
         source: ListSource<'_>,
-        job: &Job,
         targets: Range<usize>,
         lengths: impl Iterator<Item = Option<u32>> + Clone,
         contents: ListContents<'_, S>,
     ) -> Result<u64> {
         self.reserve(lengths.clone(), contents);
-        let ListSource { shards, spill } = source;
+        let ListSource { shards, spill, .. } = source;
         let (first, mut edges) = (targets.start, 0);
         for interval in shards.interval(first)..=shards.interval(targets.end - 1) {
             let range = shards.window(interval);
@@ -100,7 +100,7 @@ impl<S: Pod + Send> Lists<S> {
                         .iter()
                         .any(|end| *end != NOWHERE);
                 if is_wanted {
-                    edges += self.add_edges(source, job, interval, part, shift, contents)?;
+                    edges += self.add_edges(source, interval, part, shift, contents)?;
                 }
             }
         }
@@ -141,13 +141,12 @@ impl<S: Pod + Send> Lists<S> {
     fn add_edges(
         &mut self,
         source: ListSource<'_>,
-        job: &Job,
         interval: usize,
         part: Option<&IntervalPart>,
         shift: usize,
         contents: ListContents<'_, S>,
     ) -> Result<u64> {
-        let ListSource { shards, spill } = source;
+        let ListSource { shards, spill, job } = source;
         let ListContents { weighted, reads_ids, states, .. } = contents;
         let interval_len = shards.window(0).len();
         let Self { reader, ends, ids, weights, states: copies, window } = self;
@@ -295,14 +294,14 @@ mod tests {
         let make = |lengths: [u32; 3]| {
             let lengths = lengths.map(Some).into_iter();
             let mut lists = Lists::default();
-            let source = ListSource { shards: &shards, spill: None };
+            let source = ListSource { shards: &shards, spill: None, job: &job };
             let contents = ListContents {
                 weighted: false,
                 reads_ids: true,
                 states: &states,
                 max_neighbors: 9,
             };
-            lists.make(source, &job, 0..3, lengths, contents)
+            lists.make(source, 0..3, lengths, contents)
         };
         assert_eq!(make(counted).unwrap(), 4);
         for at in 0..3 {

@@ -173,14 +173,15 @@ impl<G: Gather> GatherContext<'_, G> {
             .iter()
             .zip(lengths)
             .map(|(state, length)| Some(*length).filter(|_| !self.is_settled(*state)));
-        let source = ListSource { shards: &self.shards, spill: self.spill.as_ref() };
+        let (spill, job) = (self.spill.as_ref(), &*self.resources.job);
+        let source = ListSource { shards: &self.shards, spill, job };
         let contents = ListContents {
             weighted: self.weighted,
             reads_ids: G::READS_IDS,
             states,
             max_neighbors: self.plan.neighbors as usize,
         };
-        let edges = lists.make(source, &self.resources.job, targets.clone(), wanted, contents)?;
+        let edges = lists.make(source, targets.clone(), wanted, contents)?;
         let mut step =
             GatherFigures { swept: Swept { signals: 0, edges }, ..GatherFigures::default() };
         self.read_degrees(attributes, &targets)?;
