@@ -51,12 +51,12 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
         let report = Report { superstep: self.supersteps, is_due, figures };
         let owns = !connected.processes.own().is_empty();
         let part = if owns { self.program.contribution().map_err(failed)? } else { Vec::new() };
-        let facts = [packed(&report)?, part].concat();
+        let facts = [framed(&report)?, part].concat();
         let all = connected.all_gather(&facts, &self.resources.job)?;
         let mut parts = Vec::with_capacity(all.len());
         let mut merged: Option<Report> = None;
         for one in &all {
-            let (theirs, part) = unpacked::<Report>((*one.facts).as_ref())?;
+            let (theirs, part) = unframed::<Report>((*one.facts).as_ref())?;
             if theirs.superstep != report.superstep {
                 return Err(malformed());
             }
@@ -77,13 +77,13 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
 }
 
 /// A value as bytes that begin with their length.
-fn packed(value: &impl Serialize) -> Result<Vec<u8>> {
+fn framed(value: &impl Serialize) -> Result<Vec<u8>> {
     let text = serde_json::to_vec(value).map_err(|error| Error::Internal(error.to_string()))?;
     Ok([&(text.len() as u64).to_le_bytes(), text.as_slice()].concat())
 }
 
-/// The value that [`packed`] wrote, and the bytes after it.
-fn unpacked<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<(T, &'b [u8])> {
+/// The value that [`framed`] wrote, and the bytes after it.
+fn unframed<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<(T, &'b [u8])> {
     let parts = bytes.split_first_chunk().and_then(|(length, rest)| {
         rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
     });

@@ -50,8 +50,8 @@ pub struct IndexExtent {
     pub directory: u64,
     /// Edges of the largest shard.
     pub largest_shard: u64,
-    /// Unpacked bytes of the largest compressed segment.
-    pub unpacked: u64,
+    /// Bytes of the largest segment that is compressed, when decompressed.
+    pub plain_segment_bytes: u64,
     /// The units of edges, then of weights if the run uses them.
     pub columns: Vec<ColumnExtent>,
     /// The fraction of all sources that lie between the first and the last source of a unit, on
@@ -154,7 +154,7 @@ impl Extent {
             segments,
             directory: Directory::bytes_of(arcs.div_ceil(BATCH as u64), segments),
             largest_shard: arcs / intervals,
-            unpacked: 0,
+            plain_segment_bytes: 0,
             columns: [Some(column(packed)), weights].into_iter().flatten().collect(),
             reach: (unit as f64 * intervals as f64 / packed.max(1) as f64).min(1.0),
             to_build: None,
@@ -209,12 +209,12 @@ impl Extent {
 
     /// Bytes of a [`SegmentReader`](brimful_graph::read::segment_reader::SegmentReader).
     pub fn reader_bytes(&self) -> u64 {
-        self.columns().map(|column| column.largest).sum::<u64>() + self.unpacked()
+        self.columns().map(|column| column.largest).sum::<u64>() + self.plain_segment_bytes()
     }
 
-    /// Unpacked bytes of the largest compressed segment.
-    pub(crate) fn unpacked(&self) -> u64 {
-        self.indexes.iter().map(|index| index.unpacked).max().unwrap_or(0)
+    /// Bytes of the largest segment that is compressed, when decompressed.
+    pub(crate) fn plain_segment_bytes(&self) -> u64 {
+        self.indexes.iter().map(|index| index.plain_segment_bytes).max().unwrap_or(0)
     }
 
     /// Segments of all indexes.
@@ -242,7 +242,7 @@ impl IndexExtent {
             segments: segments.len() as u64,
             directory: Directory::memory_bytes(shards),
             largest_shard: shards.shard_edges().max().unwrap_or(0),
-            unpacked: shards.largest_unpacked(),
+            plain_segment_bytes: shards.largest_unpacked(),
             columns: columns(shards, weighted).map(|file| column(file)).collect(),
             reach: reaches / shards.units().max(1) as f64,
             to_build: None,
@@ -308,7 +308,7 @@ impl UpperBounds {
         IndexExtent {
             segments: edges / of_segment + self.windows + jumps,
             largest_shard: forward.largest_shard,
-            unpacked: edges.min(of_segment) * Self::EDGE_BYTES,
+            plain_segment_bytes: edges.min(of_segment) * Self::EDGE_BYTES,
             columns: forward.columns.iter().map(column).collect(),
             to_build: Some(ToBuild {
                 bytes: disk_bytes(shards),

@@ -62,10 +62,10 @@ fn arrays(needs: &GatherNeeds, extent: &Extent) -> u64 {
     extent.vertices * (copies * needs.state + 4)
 }
 
-/// Bytes of one unit of each file, and of one unpacked segment of each.
+/// Bytes of one unit of each file, and of one decompressed segment of each.
 fn units(extent: &Extent) -> u64 {
     let of_index = |index: &IndexExtent| {
-        index.columns.iter().map(|column| column.largest).sum::<u64>() + index.unpacked
+        index.columns.iter().map(|column| column.largest).sum::<u64>() + index.plain_segment_bytes
     };
     extent.indexes.iter().map(of_index).sum()
 }

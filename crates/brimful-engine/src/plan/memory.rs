@@ -278,7 +278,7 @@ impl Plan {
         // An ordered traversal has no signals for a next superstep.
         let (edge_bytes, signals) = match (needs.ordered, needs.commutes && !needs.full) {
             (true, _) => (priority_queue::memory_bytes(extent)?, 1),
-            (false, true) => (unpacked_bytes(needs, extent)?, 2),
+            (false, true) => (adjacency_and_sums_bytes(needs, extent)?, 2),
             (false, false) => return None,
         };
         let vertex_bytes = signals * needs.signal + needs.state + if needs.degrees { 8 } else { 0 };
@@ -357,9 +357,11 @@ impl Plan {
         let in_flight =
             workers * (self.reads as u64 + units_in_memory(extent)) * extent.largest_unit();
         let in_flight = in_flight.min(read - pinned);
-        let edge_buffers = sums * buffer_bytes(needs, extent) + external + extent.unpacked();
+        let edge_buffers =
+            sums * buffer_bytes(needs, extent) + external + extent.plain_segment_bytes();
         let worker_bytes = paged + if read > 0 { edge_buffers } else { 0 };
-        let dense = in_flight + workers * extent.unpacked() + sum_bytes(needs, extent, workers);
+        let dense =
+            in_flight + workers * extent.plain_segment_bytes() + sum_bytes(needs, extent, workers);
         let sparse_bytes = |limits| sparse::likely_bytes(needs, extent, limits, workers, dense);
         let sparse = self.sparse.filter(|_| read > 0).map_or(0, sparse_bytes);
         let likely = tables(needs, extent) / 2
@@ -402,7 +404,7 @@ fn list_bytes(needs: &Needs, vertices: u64) -> u64 {
 
 /// The smaller of the bytes of the packed edges and of the buffers that read them.
 fn reading_bytes(extent: &Extent, workers: u64) -> u64 {
-    unit_bytes(extent, workers).min(extent.packed()) + workers * extent.unpacked()
+    unit_bytes(extent, workers).min(extent.packed()) + workers * extent.plain_segment_bytes()
 }
 
 /// Bytes of reading and of sums in dense supersteps, which are free during sparse ones.
@@ -483,7 +485,7 @@ fn asynchronous_bytes(vertices: u64) -> u64 {
 
 /// Maximum bytes of edges, sums and lists of a superstep over unpacked edges; `None` if the edges
 /// cannot be unpacked.
-fn unpacked_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
+fn adjacency_and_sums_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
     let (vertices, files) = (extent.vertices, extent.indexes.len() as u64);
     let of_targets =
         Touched::<()>::memory_bytes(vertices, needs.sum) + vertices * 2 * (needs.target_sum + 8);

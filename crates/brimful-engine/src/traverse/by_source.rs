@@ -50,7 +50,7 @@ pub struct EdgeOfSource {
 impl<'e> EdgesBySource<'e> {
     /// Bytes of memory with one thread.
     pub fn reading_bytes(extent: &Extent) -> u64 {
-        extent.columns().count() as u64 * extent.largest_unit() + extent.unpacked()
+        extent.columns().count() as u64 * extent.largest_unit() + extent.plain_segment_bytes()
     }
 
     /// The edges of `indexes` of `graph`, from sources to targets in the direction of signals. The
@@ -187,8 +187,8 @@ fn reader_bytes(indexes: &[Arc<ShardFile>], weighted: bool) -> u64 {
         let units = columns(shards, weighted).map(|file| unit_bytes(shards, file).max());
         units.flatten().sum::<u64>()
     };
-    let unpacked = indexes.iter().map(|shards| shards.largest_unpacked()).max();
-    indexes.iter().map(largest).sum::<u64>() + unpacked.unwrap_or(0)
+    let plain = indexes.iter().map(|shards| shards.largest_unpacked()).max();
+    indexes.iter().map(largest).sum::<u64>() + plain.unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ const READS: usize = 2;
 impl Scan {
     /// The minimum memory of a scan in bytes, without the memory of the caller.
     pub fn minimum_bytes(extent: &Extent, workers: usize) -> u64 {
-        workers as u64 * ((READS as u64 + 1) * extent.largest_unit() + extent.unpacked())
+        workers as u64 * ((READS as u64 + 1) * extent.largest_unit() + extent.plain_segment_bytes())
     }
 
     /// Bytes that a scan in `bytes` of memory is likely to fill: resident units, and buffers for

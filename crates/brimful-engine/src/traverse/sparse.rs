@@ -323,13 +323,14 @@ fn span(files: &[PinnedIndex], shard: &Shard) -> (u64, u64) {
     })
 }
 
-/// Units that were read out of order, one for each column of each index, and an unpacked segment.
+/// Units that were read out of order, one for each column of each index, and a decompressed
+/// segment.
 #[derive(Default)]
 struct Units {
     spares: Vec<[Spare; 2]>,
     plain: Vec<u8>,
     /// The index and the segment that `plain` holds.
-    unpacked: Option<(usize, usize)>,
+    decompressed: Option<(usize, usize)>,
 }
 
 impl Units {
@@ -343,22 +344,22 @@ impl Units {
         weighted: bool,
         one_by_one: bool,
     ) -> Result<(SegmentBytes<'b>, Option<Weights<'b>>)> {
-        let Self { spares, plain, unpacked } = self;
+        let Self { spares, plain, decompressed } = self;
         if spares.len() <= file {
             spares.resize_with(file + 1, Default::default);
         }
         let ([spare, spare_weights], shards) = (&mut spares[file], pinned.shards());
         let (unit, is_compressed) =
             (shards.unit(index), shards.segments()[index].packing.compressed);
-        let is_unpacked = unpacked.take() == Some((file, index));
+        let is_decompressed = decompressed.take() == Some((file, index));
         let bytes = if one_by_one {
             SegmentBytes::ReadBlocks
-        } else if is_compressed && is_unpacked {
-            *unpacked = Some((file, index));
+        } else if is_compressed && is_decompressed {
+            *decompressed = Some((file, index));
             SegmentBytes::Loaded(plain)
         } else {
             let bytes = shards.plain(index, pinned.unit(0, unit, spare)?, plain)?;
-            *unpacked = is_compressed.then_some((file, index));
+            *decompressed = is_compressed.then_some((file, index));
             SegmentBytes::Loaded(bytes)
         };
         let weights = match weighted {

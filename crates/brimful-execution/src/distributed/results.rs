@@ -5,7 +5,7 @@ use brimful_store::{CacheStats, Job};
 use brimful_vertices::VertexStore;
 use serde::{Deserialize, Serialize};
 
-use super::{packed, unpacked};
+use super::{framed, unframed};
 use crate::Execution;
 use crate::error::{Error, Result};
 use crate::process_partitions::{Connected, malformed};
@@ -78,7 +78,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
         write: &mut WriteRecord<'_, P>,
         read: &mut ReadRecords<'_, P>,
     ) -> Result<()> {
-        let own = packed(&Totals::of(self.stats()?))?;
+        let own = framed(&Totals::of(self.stats()?))?;
         let Some(mut connected) = self.connected.take() else {
             return Err(Error::Internal("an execution of one process has no driver".into()));
         };
@@ -97,7 +97,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
         let job = &self.resources.job;
         let mut totals = ExecutionStats::default();
         for one in connected.all_gather(own, job)? {
-            let (theirs, rest) = unpacked::<Totals>((*one.facts).as_ref())?;
+            let (theirs, rest) = unframed::<Totals>((*one.facts).as_ref())?;
             theirs.add_to(&mut totals);
             if !rest.is_empty() {
                 return Err(malformed());

@@ -70,7 +70,7 @@ pub(crate) fn likely_bytes(
 /// Bytes with which sparse supersteps read: for each worker a unit of every file.
 pub(crate) fn reading_bytes(extent: &Extent, workers: u64) -> u64 {
     let units: u64 = extent.columns().map(|column| column.largest).sum();
-    workers * (units + extent.unpacked())
+    workers * (units + extent.plain_segment_bytes())
 }
 
 fn directories(extent: &Extent) -> u64 {
