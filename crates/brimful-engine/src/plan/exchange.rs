@@ -90,11 +90,11 @@ impl ExchangeForecast {
         let published = if self.memory_bytes > 0 { SHARED_MEMORY_RATE } else { OBJECT_STORE_RATE };
         let copying =
             self.published_bytes as f64 / published + self.received_bytes as f64 / RECEIVE_RATE;
-        self.turn_seconds() + travelling + copying * self.waiting()
+        self.idle_seconds() + travelling + copying * self.waiting()
     }
 
     /// Seconds of an exchange in which hardly any vertex signals.
-    pub(crate) fn turn_seconds(&self) -> f64 {
+    pub(crate) fn idle_seconds(&self) -> f64 {
         // Each worker asks all others, and answers them and the caller.
         let messages = 2 * self.workers - 1;
         IDLE_SUPERSTEP_SECONDS + messages as f64 * MESSAGE_SECONDS * self.waiting()

@@ -31,7 +31,7 @@ pub struct Extent {
     pub weight_bytes: u8,
     /// Number of separate arrays of sums: one for each interval, or one for each window of an
     /// interval with several.
-    pub turns: u64,
+    pub sum_arrays: u64,
     /// The maximum number of neighbors of a vertex in all indexes, or an upper bound; 0 if it is
     /// unknown.
     pub longest_list: u64,
@@ -90,7 +90,7 @@ impl Extent {
         if let Some((missing, forward)) = missing.zip(shards.first()) {
             let bounds = UpperBounds::of(graph, *missing, forward.edges());
             // Light intervals have one array of sums for all indexes.
-            extent.turns += bounds.windows - graph.intervals();
+            extent.sum_arrays += bounds.windows - graph.intervals();
             extent.longest_list += longest_list(graph, *missing).unwrap_or(bounds.shard);
             extent.indexes.push(bounds.index(
                 &IndexExtent::of(forward, graph.connected(), weighted),
@@ -104,7 +104,7 @@ impl Extent {
     /// The extent of `shards`, indexes of `graph`.
     pub(crate) fn of_shards(graph: &Graph, shards: &[&Arc<ShardFile>], weighted: bool) -> Self {
         let intervals = segments_of_intervals(shards.iter().copied(), graph.intervals() as usize);
-        let mut turns = 0;
+        let mut sum_arrays = 0;
         for shard in &intervals {
             let windows = |(file, range): &(usize, std::ops::Range<usize>)| {
                 u64::from(
@@ -112,7 +112,7 @@ impl Extent {
                 ) + 1
             };
             let max_windows: u64 = shard.iter().map(windows).max().unwrap_or(1);
-            turns += if max_windows > 1 { shard.iter().map(windows).sum() } else { 1 };
+            sum_arrays += if max_windows > 1 { shard.iter().map(windows).sum() } else { 1 };
         }
         let longest = |shards: &&Arc<ShardFile>| {
             let index = [Index::In, Index::Reverse].into_iter().find(|index| {
@@ -130,7 +130,7 @@ impl Extent {
                     .iter()
                     .flat_map(|shards| shards.segments().iter().map(|segment| segment.weight_type)),
             ),
-            turns,
+            sum_arrays,
             longest_list: shards.iter().map(longest).sum(),
             indexes: shards
                 .iter()
@@ -170,7 +170,7 @@ impl Extent {
             interval_bits: geometry.interval_bits,
             weighted: sizes.weighted,
             weight_bytes: 4,
-            turns: intervals + arcs / geometry.window_edges,
+            sum_arrays: intervals + arcs / geometry.window_edges,
             // The longest list is unknown.
             longest_list: 0,
             indexes: [forward, reverse].into_iter().take(count).collect(),
@@ -368,7 +368,7 @@ mod tests {
                 (Extent::of(&graph, BOTH, false), Extent::estimate(&sizes(&graph), BOTH));
             assert_eq!(real.indexes.len(), if undirected { 1 } else { 2 });
             assert_eq!(guess.indexes.len(), real.indexes.len());
-            assert_eq!((guess.intervals(), guess.turns), (real.intervals(), real.turns));
+            assert_eq!((guess.intervals(), guess.sum_arrays), (real.intervals(), real.sum_arrays));
             for (real, guess) in real.indexes.iter().zip(&guess.indexes) {
                 // A self-loop is stored once.
                 assert!(near(real.edges, guess.edges), "{real:?} {guess:?}");

@@ -413,7 +413,7 @@ impl Forecast {
         // Supersteps over few edges exchange little, but all processes wait for one another.
         let few = (self.steps.supersteps as f64 - self.steps.passes).max(0.0);
         let others = self.exchange.map_or(0.0, |exchange| {
-            ExchangeForecast::START_SECONDS + few * exchange.turn_seconds()
+            ExchangeForecast::START_SECONDS + few * exchange.idle_seconds()
         });
         let edges = self.read_bytes.saturating_sub(self.written_bytes) as f64;
         let sparse = few * SPARSE_READS * self.readers() * edges / at.disk;

@@ -385,7 +385,11 @@ impl Plan {
 
     /// Bytes of sums that a superstep over all edges spills between source windows.
     pub fn spilled_bytes(&self, needs: &Needs, extent: &Extent) -> u64 {
-        if self.source_window.is_some() { extent.turns * buffer_bytes(needs, extent) } else { 0 }
+        if self.source_window.is_some() {
+            extent.sum_arrays * buffer_bytes(needs, extent)
+        } else {
+            0
+        }
     }
 
     /// Source windows of a superstep.

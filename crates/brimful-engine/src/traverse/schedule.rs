@@ -31,9 +31,9 @@ pub(crate) struct SegmentRef {
 pub(crate) struct Item {
     pub(crate) intervals: Range<usize>,
     pub(crate) steps: Range<usize>,
-    /// Position among the items of a heavy interval, and their number.
-    pub(crate) turn: usize,
-    pub(crate) turns: usize,
+    /// The number of the window among those of a heavy interval in all indexes, and their count.
+    pub(crate) window: usize,
+    pub(crate) windows: usize,
 }
 
 /// An item of light intervals that may get more of them.
@@ -171,7 +171,7 @@ impl Schedule {
         if let Some(item) = light.take() {
             let intervals = item.first_interval..interval;
             let steps = item.first_step..self.steps.len();
-            self.items.push(Item { intervals, steps, turn: 0, turns: 1 });
+            self.items.push(Item { intervals, steps, window: 0, windows: 1 });
         }
     }
 
@@ -187,13 +187,13 @@ impl Schedule {
                 if segment == range.start
                     || segment_of(*file, segment).window != segment_of(*file, segment - 1).window
                 {
-                    let (steps, turn) =
+                    let (steps, window) =
                         (self.steps.len()..self.steps.len(), self.items.len() - first);
                     self.items.push(Item {
                         intervals: interval..interval + 1,
                         steps,
-                        turn,
-                        turns: 0,
+                        window,
+                        windows: 0,
                     });
                 }
                 self.steps.push(SegmentRef { interval, file: *file, segment });
@@ -202,7 +202,7 @@ impl Schedule {
                 }
             }
         }
-        let turns = self.items.len() - first;
-        self.items[first..].iter_mut().for_each(|item| item.turns = turns);
+        let windows = self.items.len() - first;
+        self.items[first..].iter_mut().for_each(|item| item.windows = windows);
     }
 }

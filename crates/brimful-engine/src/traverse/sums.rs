@@ -49,7 +49,7 @@ impl<S: Pod> FreeSums<S> {
 /// The sums of every interval of every item of a schedule, in a scratch file.
 pub(crate) struct SpilledSums {
     file: StoreFile,
-    /// For each interval the slot of its first turn, and at the end the number of slots.
+    /// For each interval the slot of its first window, and at the end the number of slots.
     first_slot: Vec<usize>,
     /// For each slot, whether it holds sums of this superstep.
     is_spilled: Vec<AtomicBool>,
@@ -65,7 +65,7 @@ impl SpilledSums {
         let mut first_slot = vec![0; schedule.intervals + 1];
         for item in &schedule.items {
             for interval in item.intervals.clone() {
-                first_slot[interval + 1] = item.turns;
+                first_slot[interval + 1] = item.windows;
             }
         }
         for interval in 0..schedule.intervals {
@@ -84,15 +84,15 @@ impl SpilledSums {
         (intervals + 1) * size_of::<usize>() as u64 + slots
     }
 
-    /// Lets `fold` continue the sums of an interval in a turn; `sums` are those of no signals.
+    /// Lets `fold` continue the sums of a window of an interval; `sums` are those of no signals.
     pub(crate) fn update<S: Pod>(
         &self,
         interval: usize,
-        turn: usize,
+        window: usize,
         sums: &mut [S],
         fold: impl FnOnce(&mut [S]) -> Result<()>,
     ) -> Result<()> {
-        let slot = self.first_slot[interval] + turn;
+        let slot = self.first_slot[interval] + window;
         let offset = (slot * size_of_val(sums)) as u64;
         if self.is_spilled[slot].load(Ordering::Relaxed) {
             self.file.read_exact_at(bytemuck::cast_slice_mut(sums), offset)?;
@@ -108,7 +108,7 @@ impl SpilledSums {
         self.is_spilled[self.slots(interval)].iter().any(|spilled| spilled.load(Ordering::Relaxed))
     }
 
-    /// Takes the sums of an interval, merged over its turns in order.
+    /// Takes the sums of an interval, merged over its windows in order.
     pub(crate) fn take<P: Program>(
         &self,
         interval: usize,

@@ -66,7 +66,8 @@ pub(crate) struct Sweep<'a, P: Program> {
 
 /// The partial sums of an interval of several items.
 struct Total<S> {
-    turn: usize,
+    /// The next window of which sums are added.
+    window: usize,
     sums: HugeArray<S>,
 }
 
@@ -80,8 +81,8 @@ struct Shared<S> {
     edges: AtomicU64,
     totals: Vec<Mutex<Total<S>>>,
     passed: Condvar,
-    /// One lock for the condition variable: at most a few hundred turns pass in a second.
-    turns: Mutex<()>,
+    /// One lock for the condition variable: at most a few hundred windows pass in a second.
+    waiting: Mutex<()>,
     failed: AtomicBool,
 }
 
@@ -95,7 +96,7 @@ impl<S> Drop for OnEarlyEnd<'_, S> {
     fn drop(&mut self) {
         if self.early {
             self.shared.failed.store(true, Ordering::SeqCst);
-            let _guard = self.shared.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            let _guard = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             self.shared.passed.notify_all();
         }
     }
@@ -112,7 +113,7 @@ impl<P: Program> Sweep<'_, P> {
             let collect = |sums: &mut [SumOf<P>]| collect(worker.index, interval, sums);
             if self.finished[interval] {
                 // All steps of the item are idle.
-                return if item.turn + 1 == item.turns {
+                return if item.window + 1 == item.windows {
                     collect(&mut []).map(|()| true)
                 } else {
                     Ok(true)
@@ -129,7 +130,7 @@ impl<P: Program> Sweep<'_, P> {
         self.visit(|_, item, steps| {
             if !steps.are_done() {
                 let mut sums = self.free.take::<P::Combiner>();
-                spilled.update(steps.interval, item.turn, &mut sums, |sums| {
+                spilled.update(steps.interval, item.window, &mut sums, |sums| {
                     steps.combine_into(sums)
                 })?;
                 self.free.give_back(sums);
@@ -148,10 +149,10 @@ impl<P: Program> Sweep<'_, P> {
             signals: AtomicU64::new(0),
             edges: AtomicU64::new(0),
             totals: (0..self.schedule.intervals)
-                .map(|_| Mutex::new(Total { turn: 0, sums: HugeArray::default() }))
+                .map(|_| Mutex::new(Total { window: 0, sums: HugeArray::default() }))
                 .collect(),
             passed: Condvar::new(),
-            turns: Mutex::new(()),
+            waiting: Mutex::new(()),
             failed: AtomicBool::new(false),
         };
         let results = self.resources.broadcast(|index| {
@@ -331,8 +332,8 @@ impl<P: Program> Worker<'_, P> {
         Ok(())
     }
 
-    /// Adds the sums of an item to those of its interval, when its turn comes, and collects after
-    /// the last item. False if another worker has failed.
+    /// Adds the sums of an item to those of its interval, in the order of windows, and collects
+    /// after the last item. False if another worker has failed.
     fn deliver(
         &self,
         item: &Item,
@@ -340,22 +341,22 @@ impl<P: Program> Worker<'_, P> {
         mut sums: HugeArray<SumOf<P>>,
         collect: impl FnOnce(&mut [SumOf<P>]) -> Result<()>,
     ) -> Result<bool> {
-        if item.turns > 1 {
-            if !self.wait_for_turn(interval, item.turn) {
+        if item.windows > 1 {
+            if !self.wait_for_window(interval, item.window) {
                 return Ok(false);
             }
             let mut total =
                 self.shared.totals[interval].lock().unwrap_or_else(PoisonError::into_inner);
-            if item.turn == 0 {
+            if item.window == 0 {
                 total.sums = std::mem::take(&mut sums);
             } else {
                 self.sweep.program.merge(&mut total.sums, &sums)?;
             }
-            if item.turn + 1 < item.turns {
-                total.turn += 1;
+            if item.window + 1 < item.windows {
+                total.window += 1;
                 drop(total);
                 self.sweep.free.give_back(sums);
-                let _guard = self.shared.turns.lock().unwrap_or_else(PoisonError::into_inner);
+                let _guard = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
                 self.shared.passed.notify_all();
                 return Ok(true);
             }
@@ -369,14 +370,14 @@ impl<P: Program> Worker<'_, P> {
 
     /// Waits until the earlier items of the interval have added their sums; false if another worker
     /// failed. The lowest unfinished item never waits, so one worker always proceeds.
-    fn wait_for_turn(&self, interval: usize, turn: usize) -> bool {
-        let mut guard = self.shared.turns.lock().unwrap_or_else(PoisonError::into_inner);
+    fn wait_for_window(&self, interval: usize, window: usize) -> bool {
+        let mut guard = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if self.shared.failed.load(Ordering::SeqCst) {
                 return false;
             }
             let total = self.shared.totals[interval].lock().unwrap_or_else(PoisonError::into_inner);
-            if total.turn == turn {
+            if total.window == window {
                 return true;
             }
             drop(total);

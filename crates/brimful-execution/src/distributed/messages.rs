@@ -4,7 +4,7 @@
 //! exchange their batches at once. Nearly always one batch for each receiver suffices. Otherwise
 //! the senders with more signals for a receiver take turns, in the order of processes: one sends
 //! until it is done, while the receiver keeps the batches of later senders unopened. All processes
-//! compute the turns from the same facts.
+//! compute the order from the same facts.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -48,11 +48,11 @@ struct Passing<'p, P: VertexProgram, S> {
 }
 
 /// The senders whose turn it is, and the batches that this process has not opened yet.
-struct Turns {
+struct SendOrder {
     /// This process; `None` in the driver.
     own: Option<usize>,
     /// By receiver: the first sender that is not done.
-    turns: Vec<usize>,
+    current: Vec<usize>,
     /// By receiver and sender.
     done: Vec<Vec<bool>>,
     /// By sender.
@@ -62,11 +62,11 @@ struct Turns {
     is_first: bool,
 }
 
-impl Turns {
+impl SendOrder {
     fn new(count: usize, own: Option<usize>) -> Self {
         Self {
             own,
-            turns: vec![0; count],
+            current: vec![0; count],
             done: vec![vec![false; count]; count],
             waiting: (0..count).map(|_| None).collect(),
             opened: 0,
@@ -75,13 +75,13 @@ impl Turns {
     }
 
     /// True if all processes are done.
-    fn are_over(&self) -> bool {
-        self.turns.iter().all(|turn| *turn == self.turns.len())
+    fn is_over(&self) -> bool {
+        self.current.iter().all(|sender| *sender == self.current.len())
     }
 
     /// True if this process sends to process `to` now. At first, all send to all.
     fn sends(&self, to: usize) -> bool {
-        self.is_first || self.turns.get(to).copied() == self.own
+        self.is_first || self.current.get(to).copied() == self.own
     }
 
     /// Takes the batches that all processes sent to this one. Flags say to which receivers a sender
@@ -89,7 +89,7 @@ impl Turns {
     fn take(&mut self, all: Vec<Contribution>) -> Result<()> {
         for (sender, one) in all.into_iter().enumerate() {
             let flags = (*one.facts).as_ref();
-            if flags.len() != self.turns.len() {
+            if flags.len() != self.current.len() {
                 return Err(malformed());
             }
             for (done, flag) in self.done.iter_mut().zip(flags) {
@@ -99,8 +99,8 @@ impl Turns {
                 *element(&mut self.waiting, sender, "process")? = Some(one.signals);
             }
         }
-        for (turn, done) in self.turns.iter_mut().zip(&self.done) {
-            *turn += done.iter().skip(*turn).take_while(|is_done| **is_done).count();
+        for (sender, done) in self.current.iter_mut().zip(&self.done) {
+            *sender += done.iter().skip(*sender).take_while(|is_done| **is_done).count();
         }
         self.is_first = false;
         Ok(())
@@ -109,9 +109,9 @@ impl Turns {
     /// The senders whose signals to this process may be opened now, in order: those that are done,
     /// and the one whose turn it is.
     fn ready(&mut self, own: usize) -> Range<usize> {
-        let turn = self.turns.get(own).copied().unwrap_or_default();
-        let ready = self.opened..self.turns.len().min(turn + 1);
-        self.opened = turn;
+        let current = self.current.get(own).copied().unwrap_or_default();
+        let ready = self.opened..self.current.len().min(current + 1);
+        self.opened = current;
         ready
     }
 }
@@ -138,22 +138,22 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
             scratch: Vec::new(),
             packet: Vec::new(),
         };
-        let mut turns = Turns::new(processes.communicator.count, own);
-        while !turns.are_over() {
+        let mut order = SendOrder::new(processes.communicator.count, own);
+        while !order.is_over() {
             within(program, || {
                 for (to, one) in outgoing.iter_mut().enumerate() {
                     one.batch.clear();
-                    if !one.is_done && turns.sends(to) {
+                    if !one.is_done && order.sends(to) {
                         passing.fill(one, connected.batch_bytes)?;
                     }
                 }
                 Ok(())
             })?;
-            turns.take(connected.exchange_batches(&outgoing, &resources.job)?)?;
+            order.take(connected.exchange_batches(&outgoing, &resources.job)?)?;
             let Some(own) = own else { continue };
             within(program, || {
-                for sender in turns.ready(own) {
-                    let waiting = element(&mut turns.waiting, sender, "process")?.take();
+                for sender in order.ready(own) {
+                    let waiting = element(&mut order.waiting, sender, "process")?.take();
                     match waiting {
                         _ if sender == own => {
                             passing.keep(Leaving::new(processes.own(), resources)?)?;
