@@ -40,11 +40,11 @@ use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::{Pod, Zeroable};
 
+use crate::id_offsets::for_each_id_offset;
 use crate::info::{Info, Run, Takes};
 use crate::one_pass::OnePass;
 use crate::out_weights::AT_ONCE;
 use crate::parameter::{Accepts, ParameterInfo};
-use crate::places::for_each_place;
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -299,8 +299,8 @@ fn sources(graph: &Graph, count: u64, resources: &Resources) -> Result<Vec<u64>>
         return Ok((0..connected).collect());
     }
     let mut least: BinaryHeap<(u64, Reverse<u64>)> = BinaryHeap::new();
-    for_each_place(graph, 0..connected, &resources.job, |vertex, place| {
-        least.push((splitmix64(place), Reverse(vertex)));
+    for_each_id_offset(graph, 0..connected, &resources.job, |vertex, id_offset| {
+        least.push((splitmix64(id_offset), Reverse(vertex)));
         if least.len() as u64 > count {
             least.pop();
         }

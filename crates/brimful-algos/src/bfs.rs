@@ -150,8 +150,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         let output =
             request.run(&Parents { sources: sources.clone() }, u64::MAX, graph, resources)?;
         let parent = |child: Child| (child.parent != u64::MAX).then_some(child.parent);
-        let values = Values::vertices(output.states, parent, move |place| {
-            sources.has_isolated(place).then_some(place)
+        let values = Values::vertices(output.states, parent, move |id_offset| {
+            sources.has_isolated(id_offset).then_some(id_offset)
         });
         return Finished::new(graph, "parent", values, output.stats, "parents");
     }
@@ -159,8 +159,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         let output =
             request.run(&ShortestPaths { sources: sources.clone() }, u64::MAX, graph, resources)?;
         let level = |length: f64| length.is_finite().then_some(length as i64);
-        let values = Values::integers(output.states, level, move |place| {
-            sources.has_isolated(place).then_some(0)
+        let values = Values::integers(output.states, level, move |id_offset| {
+            sources.has_isolated(id_offset).then_some(0)
         });
         return Finished::new(graph, "distance", values, output.stats, "levels");
     }
@@ -168,8 +168,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let request = Request { asynchronous: false, ..request.clone() };
     let output = request.run(&Levels { sources: sources.clone() }, most, graph, resources)?;
     let level = |level: u32| (level != u32::MAX).then_some(level.into());
-    let values = Values::integers(output.states, level, move |place| {
-        sources.has_isolated(place).then_some(0)
+    let values = Values::integers(output.states, level, move |id_offset| {
+        sources.has_isolated(id_offset).then_some(0)
     });
     Finished::new(graph, "distance", values, output.stats, "levels")
 }

@@ -46,7 +46,7 @@ pub(crate) const INFO: Info = Info {
         true => run::<u32>(request, graph, resources),
         false => run::<u64>(request, graph, resources),
     }),
-    plan: |planner| match planner.has_narrow_places()? {
+    plan: |planner| match planner.has_narrow_id_offsets()? {
         true => plan::<u32>(planner),
         false => plan::<u64>(planner),
     },

@@ -30,9 +30,9 @@ use brimful_store::scratch::ScratchArray;
 use brimful_store::{Job, Resources};
 
 use crate::edge_rows::{self, edge_rows};
+use crate::id_offsets::id_offsets;
 use crate::info::{Info, Run, Takes};
 use crate::one_pass::OnePass;
-use crate::places::places;
 use crate::planning::Planner;
 use crate::request::{Finished, FinishedRows, Request};
 use crate::spanning_forest::{Rooted, root};
@@ -280,10 +280,10 @@ fn bridges(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Resu
         drop(forest);
         ends.iter_mut().flatten().for_each(|end| *end = vertices[*end as usize]);
         drop(vertices);
-        let places = places(graph, &resources.job)?;
+        let id_offsets = id_offsets(graph, &resources.job)?;
         edge_rows(graph, COLUMNS, bytes, resources, |push| {
             ends.iter().try_for_each(|ends| {
-                let [one, other] = ends.map(|end| places[end as usize]);
+                let [one, other] = ends.map(|end| id_offsets[end as usize]);
                 push([one.min(other), one.max(other)], 0)
             })
         })

@@ -147,8 +147,8 @@ pub struct HyperBall<const M: usize>;
 
 impl<const M: usize> HyperBall<M> {
     /// The counter that holds only the vertex with this offset.
-    fn counter(place: u64) -> [u8; M] {
-        let hash = splitmix64(place);
+    fn counter(id_offset: u64) -> [u8; M] {
+        let hash = splitmix64(id_offset);
         let bits = M.ilog2();
         let mut registers = [0; M];
         // The lower bits choose the register; its value is the position of the first 1 in the

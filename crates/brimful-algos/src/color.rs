@@ -107,7 +107,7 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
         return Ok(sorted::forecast(planner));
     }
     // The supersteps with all lists in memory together; smaller budgets need more.
-    match planner.has_narrow_places()? {
+    match planner.has_narrow_id_offsets()? {
         true => planner.gather(&Coloring::<u32>(PhantomData), Steps::about(2, 2.0)),
         false => planner.gather(&Coloring::<u64>(PhantomData), Steps::about(2, 2.0)),
     }
@@ -165,8 +165,8 @@ impl<L: Label + 'static> Gather for Coloring<L> {
         color(state).is_some()
     }
 
-    fn urgency(&self, [mark, place]: [L; 2]) -> u128 {
-        u128::from(mark.into()) << 64 | u128::from(splitmix64(place.into()))
+    fn urgency(&self, [mark, id_offset]: [L; 2]) -> u128 {
+        u128::from(mark.into()) << 64 | u128::from(splitmix64(id_offset.into()))
     }
 
     fn gather(

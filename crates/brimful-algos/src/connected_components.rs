@@ -57,7 +57,7 @@ pub(crate) fn find(
 
 /// Forecasts a run that finds the components.
 pub(crate) fn plan_any(planner: &Planner<'_>) -> Result<Forecast> {
-    match planner.has_narrow_places()? {
+    match planner.has_narrow_id_offsets()? {
         true => plan::<u32>(planner),
         false => plan::<u64>(planner),
     }

@@ -120,7 +120,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let Some(length) = LENGTH.count_or_none(request)? else {
         let program = ShortestPathCounts { sources: sources.clone() };
         let output = checked(request.run(&program, u64::MAX, graph, resources)?)?;
-        let own = move |place| Some(u64::from(sources.has_isolated(place)));
+        let own = move |id_offset| Some(u64::from(sources.has_isolated(id_offset)));
         let values = Values::unsigned(output.states, Some, own).without_nulls();
         return Finished::new(graph, "paths", values, output.stats, "shortest");
     };
@@ -135,7 +135,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         graph,
         resources,
     )?)?;
-    let own = move |place| Some(u64::from(length == 0 && sources.has_isolated(place)));
+    let own = move |id_offset| Some(u64::from(length == 0 && sources.has_isolated(id_offset)));
     let values = Values::unsigned(output.states, Some, own).without_nulls();
     Finished::new(graph, "paths", values, output.stats, "walks")
 }

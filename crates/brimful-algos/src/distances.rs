@@ -32,10 +32,10 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::Result;
 use crate::edge_rows::{self, edge_rows};
+use crate::id_offsets::{id_offset_bytes, id_offsets};
 use crate::info::{Info, Run, Takes};
 use crate::one_pass::OnePass;
 use crate::out_weights::AT_ONCE;
-use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
 
@@ -63,7 +63,7 @@ pub(crate) const DISTANCES: Info = Info {
     takes: Takes { source: true, ..Takes::NOTHING },
     parameters: &[],
     run: Run::Rows(DISTANCES_COLUMNS, distances),
-    plan: |planner| plan(planner, ALONG, place_bytes),
+    plan: |planner| plan(planner, ALONG, id_offset_bytes),
 };
 
 /// The registry entry of eccentricities.
@@ -222,7 +222,7 @@ fn sources_of(request: &Request, graph: &Graph) -> Result<Vec<(u64, u64)>> {
         Ok((vertex, graph.external_offset(offsets, vertex)?))
     };
     let mut sources = request.sources.iter().map(ids_of).collect::<Result<Vec<_>>>()?;
-    sources.sort_unstable_by_key(|(_, place)| *place);
+    sources.sort_unstable_by_key(|(_, id_offset)| *id_offset);
     sources.dedup();
     Ok(sources)
 }
@@ -252,16 +252,16 @@ fn distances(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Re
     let pass = begin(request, graph, resources)?;
     let (vertices, workers) = (graph.connected(), resources.workers());
     let min_rows = edge_rows::min_bytes(workers);
-    let extra = place_bytes(vertices) + min_rows;
+    let extra = id_offset_bytes(vertices) + min_rows;
     let row_bytes = spare_bytes(graph, ALONG, extra, resources)? / 2;
     let sources = sources_of(request, graph)?;
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let places = places(graph, &resources.job)?;
+    let id_offsets = id_offsets(graph, &resources.job)?;
     let mut searching = Searching::new(graph, ALONG, extra + row_bytes, resources);
     let (inside, alone): (Vec<_>, Vec<_>) =
         sources.into_iter().partition(|(vertex, _)| *vertex < vertices);
     let table = edge_rows(graph, DISTANCES_COLUMNS, min_rows + row_bytes, resources, |push| {
-        alone.iter().try_for_each(|(_, place)| push([*place; 2], 0))?;
+        alone.iter().try_for_each(|(_, id_offset)| push([*id_offset; 2], 0))?;
         for batch in inside.chunks(LANES) {
             let ids: Vec<u64> = batch.iter().map(|(vertex, _)| *vertex).collect();
             let states = searching.run(&ids, Index::In)?;
@@ -269,7 +269,7 @@ fn distances(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Re
             for_each(&states, |vertex, reached| {
                 for (lane, (_, source)) in batch.iter().enumerate() {
                     if let (Some(level), Ok(())) = (reached.level(lane), &pushed) {
-                        pushed = push([*source, places[vertex as usize]], level.into());
+                        pushed = push([*source, id_offsets[vertex as usize]], level.into());
                     }
                 }
             })?;
@@ -311,8 +311,8 @@ fn eccentricity(
                 }
             })?;
         }
-        for ((_, place), (eccentricity, count)) in batch.iter().zip(reached_by) {
-            rows.push(&[*place, eccentricity.into(), count])?;
+        for ((_, id_offset), (eccentricity, count)) in batch.iter().zip(reached_by) {
+            rows.push(&[*id_offset, eccentricity.into(), count])?;
         }
     }
     let (table, stats) = (rows.finish()?, pass.finish(PHASE, Traversal::Dense, searching.edges));

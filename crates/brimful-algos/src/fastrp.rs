@@ -163,9 +163,9 @@ impl Projection {
     }
 
     /// The row of R of the vertex with this offset.
-    fn random(&self, place: u64) -> [f32; LANES] {
+    fn random(&self, id_offset: u64) -> [f32; LANES] {
         let blocks = MAX_DIMENSIONS / LANES as u64;
-        let unit = place.wrapping_mul(blocks).wrapping_add(self.block);
+        let unit = id_offset.wrapping_mul(blocks).wrapping_add(self.block);
         let mut random = Random::of(self.seed, unit);
         std::array::from_fn(|_| match random.below(6) {
             0 => 3_f32.sqrt(),
@@ -234,7 +234,7 @@ impl Program for Projection {
 #[repr(C)]
 struct Part {
     /// The offset of the external id.
-    place: u64,
+    id_offset: u64,
     block: u64,
     numbers: [u32; LANES],
 }
@@ -243,7 +243,7 @@ impl Record for Part {
     const RADIX_IS_WHOLE: bool = false;
 
     fn radix(&self) -> u64 {
-        self.place
+        self.id_offset
     }
 }
 
@@ -376,7 +376,7 @@ fn write_rows<'g>(
             if part.block + 1 == settings.blocks() {
                 numbers.truncate(settings.dimensions);
                 row.clear();
-                row.push(part.place);
+                row.push(part.id_offset);
                 row.extend(numbers.chunks(2).map(|pair| {
                     pair.iter().rev().fold(0, |word, bits| word << u32::BITS | u64::from(*bits))
                 }));
@@ -398,12 +398,14 @@ fn push_block(
     writer: &mut SortWriter<'_, '_, Part>,
     numbers: &mut dyn FnMut(usize, usize) -> Result<Vec<[u32; LANES]>>,
 ) -> Result<()> {
-    let (offsets, mut places) = (graph.id_offsets()?, Vec::new());
+    let (offsets, mut id_offsets) = (graph.id_offsets()?, Vec::new());
     for start in vertices.clone().step_by(AT_ONCE) {
-        places.resize((vertices.end - start).min(AT_ONCE as u64) as usize, 0);
-        graph.external_offsets(offsets, start, &mut places)?;
-        for (place, numbers) in places.iter().zip(numbers(start as usize, places.len())?) {
-            writer.push(Part { place: *place, block, numbers })?;
+        id_offsets.resize((vertices.end - start).min(AT_ONCE as u64) as usize, 0);
+        graph.external_offsets(offsets, start, &mut id_offsets)?;
+        for (id_offset, numbers) in
+            id_offsets.iter().zip(numbers(start as usize, id_offsets.len())?)
+        {
+            writer.push(Part { id_offset: *id_offset, block, numbers })?;
         }
     }
     Ok(())

@@ -25,10 +25,10 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::edge_rows::{self, edge_rows};
+use crate::id_offsets::{id_offset_bytes, id_offsets};
 use crate::info::{Info, Run, Takes};
 use crate::neighbor_lists::{Listed, NeighborLists, common};
 use crate::one_pass::OnePass;
-use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
@@ -57,7 +57,7 @@ pub(crate) const INFO: Info = Info {
 
 fn array_bytes(vertices: u64, entries: u64, workers: usize) -> u64 {
     NeighborLists::array_bytes(vertices, workers)
-        + place_bytes(vertices)
+        + id_offset_bytes(vertices)
         + entries * ENTRY_BYTES
         + edge_rows::min_bytes(workers)
 }
@@ -92,11 +92,11 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     pass.end("list");
     let (ends, truss) = Peeling::new(lists, resources)?.peel(resources)?;
     pass.end("peel");
-    let places = places(graph, &resources.job)?;
-    let peeled_bytes = place_bytes(extent.vertices) + 12 * ends.len() as u64;
+    let id_offsets = id_offsets(graph, &resources.job)?;
+    let peeled_bytes = id_offset_bytes(extent.vertices) + 12 * ends.len() as u64;
     let table = edge_rows(graph, COLUMNS, memory.bytes() - peeled_bytes, resources, |push| {
         ends.iter().zip(&truss).try_for_each(|(ends, truss)| {
-            let [one, other] = ends.map(|end| places[end as usize]);
+            let [one, other] = ends.map(|end| id_offsets[end as usize]);
             push([one.min(other), one.max(other)], u64::from(*truss))
         })
     })?;

@@ -39,7 +39,7 @@ pub(crate) const INFO: Info = Info {
     }),
     plan: |planner| {
         let steps = Steps::exactly(planner.request.max_supersteps.unwrap_or(SUPERSTEPS));
-        match planner.has_narrow_places()? {
+        match planner.has_narrow_id_offsets()? {
             true => planner.gather(&LabelPropagation::<u32>(PhantomData), steps),
             false => planner.gather(&LabelPropagation::<u64>(PhantomData), steps),
         }

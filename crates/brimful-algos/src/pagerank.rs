@@ -195,9 +195,9 @@ impl Personal {
     }
 
     /// The part of the shared state that belongs to the vertex without edges at this offset.
-    fn part(&self, place: u64) -> f64 {
+    fn part(&self, id_offset: u64) -> f64 {
         // If the mean is 0, the shared state is 0.
-        if self.mean == 0.0 { 0.0 } else { self.sources.isolated_weight(place) / self.mean }
+        if self.mean == 0.0 { 0.0 } else { self.sources.isolated_weight(id_offset) / self.mean }
     }
 }
 
@@ -429,13 +429,15 @@ fn run<S: Precision>(
     let alone = sources.as_ref().map_or(graph.vertices() - graph.connected(), Sources::isolated);
     let elsewhere = alone as f64 * isolated;
     let personal = program.personal;
-    let own =
-        move |place| personal.as_ref().map_or(1.0, |personal| personal.part(place)) * isolated;
+    let own = move |id_offset| {
+        personal.as_ref().map_or(1.0, |personal| personal.part(id_offset)) * isolated
+    };
     let whole = sum_of_scores(&output.states, |score: f64| score)? + elsewhere;
     // The scores of asynchronous sweeps sum to 1 only once they have converged.
     let expected = (variant == Variant::Normalized && !request.asynchronous).then_some(1.0);
     check_sum(graph, whole, expected)?;
-    let values = Values::floats(output.states, Some, move |place| Some(own(place))).without_nulls();
+    let values =
+        Values::floats(output.states, Some, move |id_offset| Some(own(id_offset))).without_nulls();
     Finished::new(graph, "pagerank", values, output.stats, variant.name())
 }
 

@@ -247,7 +247,7 @@ impl<'p> Planner<'p> {
 
     /// True if offsets of external ids fit in 32 bits. The ids of a graph that is not built are
     /// assumed to be consecutive.
-    pub(crate) fn has_narrow_places(&self) -> Result<bool> {
+    pub(crate) fn has_narrow_id_offsets(&self) -> Result<bool> {
         Ok(fits_narrow(match self.subject {
             Subject::Graph(graph) => graph.largest_id_offset()?,
             Subject::Sizes(sizes) => sizes.vertices,

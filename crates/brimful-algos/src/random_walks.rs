@@ -30,12 +30,12 @@ use brimful_graph::read::external_order::{self, ExternalOrder};
 use brimful_graph::{Graph, Index};
 use brimful_store::{Job, Resources};
 
+use crate::id_offsets::{id_offset_bytes, id_offsets};
 use crate::info::{Info, Run, Takes};
 use crate::neighbor_lists::{Listed, NeighborLists};
 use crate::one_pass::OnePass;
 use crate::out_weights::scale_of_weights;
 use crate::parameter::{Accepts, ParameterInfo};
-use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
@@ -132,7 +132,7 @@ impl Settings {
         // The lists of the vertex and of the previous vertex, the weights, and the sums of weights
         // and of shares.
         let lists = longest * (4 + 4 + 8 + 8 + 8);
-        place_bytes(vertices)
+        id_offset_bytes(vertices)
             + workers as u64 * lists
             + MIN_WALKERS * self.walker_bytes()
             + external_order::MEMORY_BYTES
@@ -189,7 +189,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let spare = spare.saturating_sub(lists.resident_bytes()) / 2;
     let more = (spare / settings.walker_bytes()).min(MAX_WALKERS);
     let (walkers, edges) = ((MIN_WALKERS + more) as usize, lists.entries());
-    let places = places(graph, &resources.job)?;
+    let id_offsets = id_offsets(graph, &resources.job)?;
     let rows_bytes = RowWriter::MINIMUM_BYTES + spare;
     let mut rows = RowWriter::new(graph, COLUMNS, rows_bytes, &resources.job);
     let walking = Walking { lists: &lists, settings: &settings, resources };
@@ -204,10 +204,10 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
             resources.job.check()?;
             let before = first;
             for (start, walk) in walks.by_ref().take(CLAIM) {
-                rows.push(&[first, 0, start.place])?;
+                rows.push(&[first, 0, start.id_offset])?;
                 let vertices = walk.iter().skip(1).take_while(|vertex| **vertex != ENDED);
                 for (step, vertex) in (1..).zip(vertices) {
-                    rows.push(&[first, step, places[*vertex as usize]])?;
+                    rows.push(&[first, step, id_offsets[*vertex as usize]])?;
                 }
                 first += 1;
             }
@@ -228,7 +228,7 @@ struct Start {
     /// `None` for a vertex without edges.
     vertex: Option<u32>,
     /// The offset of its external id.
-    place: u64,
+    id_offset: u64,
 }
 
 /// The first vertices of all walks, by ascending id.
@@ -261,7 +261,7 @@ impl Starts {
                     let (Some(&vertex), Some(&id)) = (vertices.first(), ids.first()) else { break };
                     let inside = vertex < self.graph.connected();
                     let vertex = inside.then_some(vertex as u32);
-                    (Start { vertex, place: self.offsets.of(id) }, self.walks)
+                    (Start { vertex, id_offset: self.offsets.of(id) }, self.walks)
                 }
             };
             let now = left.min((most - batch.len()) as u64);

@@ -81,7 +81,7 @@ pub(crate) const INFO: Info = Info {
         if is_undirected(planner.request, planner.is_directed())? {
             return connected_components::plan_any(planner);
         }
-        match planner.has_narrow_places()? && fits_narrow(planner.arcs()) {
+        match planner.has_narrow_id_offsets()? && fits_narrow(planner.arcs()) {
             true => plan::<u32>(planner),
             false => plan::<u64>(planner),
         }

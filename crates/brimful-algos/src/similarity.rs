@@ -39,11 +39,11 @@ use brimful_graph::read::lookup::Lookup;
 use brimful_graph::{Graph, Index};
 use brimful_store::{Job, Resources};
 
+use crate::id_offsets::{id_offset_bytes, id_offsets};
 use crate::info::{Info, Run, Takes};
 use crate::neighbor_lists::{Listed, NeighborLists, common};
 use crate::one_pass::OnePass;
 use crate::parameter::{Accepts, ParameterInfo};
-use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Pairs, Request};
 use crate::{Error, Result};
@@ -190,7 +190,9 @@ fn array_bytes(vertices: u64, longest: u64, finding: Option<u64>, workers: usize
     let task_bytes = match finding {
         Some(finding) => BATCH_BYTES + finding,
         None => {
-            place_bytes(vertices) + workers as u64 * vertices * 12 + external_order::MEMORY_BYTES
+            id_offset_bytes(vertices)
+                + workers as u64 * vertices * 12
+                + external_order::MEMORY_BYTES
         }
     };
     vertices.div_ceil(8) + buffers + task_bytes + RowWriter::MINIMUM_BYTES
@@ -369,7 +371,7 @@ fn push_partners(
     rows: &mut RowWriter<'_>,
     resources: &Resources,
 ) -> Result<()> {
-    let (places, connected) = (places(graph, &resources.job)?, graph.connected());
+    let (id_offsets, connected) = (id_offsets(graph, &resources.job)?, graph.connected());
     let mut order = ExternalOrder::new(Arc::clone(graph));
     resources.job.begin("compare", connected);
     loop {
@@ -394,7 +396,7 @@ fn push_partners(
         )?;
         for (vertex, partners) in partners_by_vertex.into_iter().flatten() {
             for partner in partners {
-                let ends = [vertex, partner.vertex].map(|end| places[end as usize]);
+                let ends = [vertex, partner.vertex].map(|end| id_offsets[end as usize]);
                 rows.push(&[ends[0], ends[1], partner.score.to_bits()])?;
             }
         }

@@ -104,8 +104,8 @@ impl Sources {
     }
 
     /// True if the vertex with this external offset, which has no edges, is a source.
-    pub(crate) fn has_isolated(&self, place: u64) -> bool {
-        self.isolated.ids.binary_search(&place).is_ok()
+    pub(crate) fn has_isolated(&self, id_offset: u64) -> bool {
+        self.isolated.ids.binary_search(&id_offset).is_ok()
     }
 
     /// The weight of the vertex with this internal id, which has edges: 0 if it is not a source.
@@ -117,8 +117,8 @@ impl Sources {
 
     /// The weight of the vertex with this external offset, which has no edges; 0 if it is not a
     /// source.
-    pub(crate) fn isolated_weight(&self, place: u64) -> f64 {
-        self.isolated.weight(place)
+    pub(crate) fn isolated_weight(&self, id_offset: u64) -> f64 {
+        self.isolated.weight(id_offset)
     }
 
     /// The sum of the weights of sources with edges, and of those without.

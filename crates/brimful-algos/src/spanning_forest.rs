@@ -25,9 +25,9 @@ use brimful_store::sorter::{self, Record};
 use brimful_store::{Error as StoreError, Resources};
 use bytemuck::{Pod, Zeroable};
 
+use crate::id_offsets::id_offsets;
 use crate::info::{Info, Run, Takes};
 use crate::one_pass::OnePass;
-use crate::places::places;
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
 use crate::sorting::sorted;
@@ -217,7 +217,7 @@ impl Rooted {
 
 /// The offsets of the external ids of these vertices.
 fn offsets_of(graph: &Graph, ids: &[u32], resources: &Resources) -> Result<ScratchArray<u64>> {
-    let places = places(graph, &resources.job)?;
-    let offsets: Vec<u64> = ids.iter().map(|id| places[*id as usize]).collect();
+    let id_offsets = id_offsets(graph, &resources.job)?;
+    let offsets: Vec<u64> = ids.iter().map(|id| id_offsets[*id as usize]).collect();
     Ok(ScratchArray::of(offsets.into(), 1 << graph.description().interval_bits))
 }

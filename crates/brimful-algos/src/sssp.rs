@@ -94,8 +94,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         refuse_overflow(graph, &output.states, resources)?;
     }
     let distance = |distance: f64| distance.is_finite().then_some(distance);
-    let values = Values::floats(output.states, distance, move |place| {
-        sources.has_isolated(place).then_some(0.0)
+    let values = Values::floats(output.states, distance, move |id_offset| {
+        sources.has_isolated(id_offset).then_some(0.0)
     });
     Finished::new(
         graph,

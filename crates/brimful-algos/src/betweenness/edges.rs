@@ -27,8 +27,8 @@ use crate::betweenness::{
     LANES, PARAMETERS, Paths, UNREACHED, check_finite, for_all_sources, plan_sources,
 };
 use crate::edge_rows::{self, edge_rows};
+use crate::id_offsets::{id_offset_bytes, id_offsets};
 use crate::info::{Info, Run, Takes};
-use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
 
@@ -58,7 +58,10 @@ pub(crate) const INFO: Info = Info {
 /// Bytes besides those of the runs.
 fn extra_bytes(vertices: u64, arcs: u64, workers: usize) -> u64 {
     let states = (TARGETS.min(vertices) + SOURCES as u64) * size_of::<Paths>() as u64;
-    arcs * size_of::<f64>() as u64 + place_bytes(vertices) + states + edge_rows::min_bytes(workers)
+    arcs * size_of::<f64>() as u64
+        + id_offset_bytes(vertices)
+        + states
+        + edge_rows::min_bytes(workers)
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
@@ -77,10 +80,10 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         _ => 2.0,
     };
     let whole = pairs * passed.share;
-    let places = places(graph, &resources.job)?;
+    let id_offsets = id_offsets(graph, &resources.job)?;
     let table = edge_rows(graph, COLUMNS, edge_rows::min_bytes(workers), resources, |push| {
         for_each_arc(graph, resources, |at, source, target| {
-            let [one, other] = [source, target].map(|end| places[end as usize]);
+            let [one, other] = [source, target].map(|end| id_offsets[end as usize]);
             let ends = match directed {
                 true => [one, other],
                 false => [one.min(other), one.max(other)],

@@ -44,7 +44,7 @@ const BATCH: usize = 1 << 16;
 /// Bytes of a rank, a vertex or a color.
 const NUMBER: u64 = size_of::<u32>() as u64;
 
-/// A vertex in its order: the complements of its class and of the hash of its place come first.
+/// A vertex in its order: the complements of its class and of the hash of its id offset come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(transparent)]
 struct Turn([u64; 2]);
@@ -53,8 +53,8 @@ impl Turn {
     /// Bits of a class.
     const CLASS: u32 = CLASSES.ilog2();
 
-    fn new(class: usize, place: u64, vertex: u32) -> Self {
-        let (class, hash) = ((CLASSES - 1 - class) as u64, !splitmix64(place));
+    fn new(class: usize, id_offset: u64, vertex: u32) -> Self {
+        let (class, hash) = ((CLASSES - 1 - class) as u64, !splitmix64(id_offset));
         let shift = u64::BITS - Self::CLASS;
         Self([class << shift | hash >> Self::CLASS, hash << shift | u64::from(vertex)])
     }
@@ -172,19 +172,19 @@ impl<'r> Run<'r> {
     fn order(&self) -> Result<Order> {
         let (graph, resources, job) = (self.graph, self.resources, &self.resources.job);
         let [of_turns, of_ranks] = self.memory.ordering(resources.workers());
-        let (offsets, mut places) = (graph.id_offsets()?, Vec::new());
+        let (offsets, mut id_offsets) = (graph.id_offsets()?, Vec::new());
         let mut classes = [0; CLASSES];
         let turns = sorted(graph, of_turns, resources, |writer| {
             self.for_each_degree(|vertex, degree| {
                 let at = vertex as usize % AT_ONCE;
                 if at == 0 {
-                    places.resize((graph.connected() - vertex).min(AT_ONCE as u64) as usize, 0);
-                    graph.external_offsets(offsets, vertex, &mut places)?;
+                    id_offsets.resize((graph.connected() - vertex).min(AT_ONCE as u64) as usize, 0);
+                    graph.external_offsets(offsets, vertex, &mut id_offsets)?;
                 }
                 let class = degree.checked_ilog2().map_or(0, |bits| bits as usize + 1);
                 let class = class.min(CLASSES - 1);
                 classes[class] += 1;
-                Ok(writer.push(Turn::new(class, places[at], vertex as u32))?)
+                Ok(writer.push(Turn::new(class, id_offsets[at], vertex as u32))?)
             })
         })?;
         let mut vertices = Appended::new(self.numbers(false)?);
@@ -465,11 +465,11 @@ mod tests {
             Ok::<(), StoreError>(())
         })
         .unwrap();
-        let places = crate::places::places(graph, job).unwrap();
+        let id_offsets = crate::id_offsets::id_offsets(graph, job).unwrap();
         let mut order: Vec<usize> = (0..neighbors.len()).collect();
         order.sort_by_key(|vertex| {
             let class = neighbors[*vertex].len().checked_ilog2().map_or(0, |bits| bits + 1);
-            std::cmp::Reverse((class, splitmix64(places[*vertex])))
+            std::cmp::Reverse((class, splitmix64(id_offsets[*vertex])))
         });
         let mut colors = vec![u32::MAX; neighbors.len()];
         for vertex in order {

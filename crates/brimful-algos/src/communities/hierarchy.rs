@@ -24,9 +24,9 @@ use super::{Method, RESOLUTION, Settings, TAKES, communities, prepared};
 use crate::connected_components::labels::labels;
 use crate::connected_components::propagation::Label;
 use crate::edge_rows::{self, EdgeRow};
+use crate::id_offsets::for_each_id_offset;
 use crate::info::{Info, Run};
 use crate::one_pass::OnePass;
-use crate::places::for_each_place;
 use crate::planning::{Planner, fits_narrow};
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
@@ -124,13 +124,13 @@ fn run<L: Label>(
             let labels =
                 labels::<L>(graph, &|vertex| community[order.number(vertex) as usize], resources)?;
             let mut buffer = Vec::new();
-            for_each_place(graph, 0..graph.vertices(), job, |vertex, place| {
+            for_each_id_offset(graph, 0..graph.vertices(), job, |vertex, id_offset| {
                 let at = vertex as usize;
                 let label = match vertex < graph.connected() {
                     true => labels.slice(at..at + 1, &mut buffer)?[0].into(),
-                    false => place,
+                    false => id_offset,
                 };
-                Ok(writer.push(EdgeRow { ends: [place, levels], value: label })?)
+                Ok(writer.push(EdgeRow { ends: [id_offset, levels], value: label })?)
             })?;
             levels += 1;
             Ok(())
@@ -146,9 +146,9 @@ fn run<L: Label>(
     sorter.merge(&resources.pool, |records| {
         job.check()?;
         for record in records {
-            let [place, level] = record.ends;
+            let [id_offset, level] = record.ends;
             if level == 0 {
-                row.push(place);
+                row.push(id_offset);
             }
             row.truncate(columns.len() - 1);
             row.push(record.value);

@@ -37,12 +37,12 @@ pub(crate) fn least_of_sets<L: Label, S: Pod + Send + Sync>(
     let least: Vec<L::Atomic> = (0..sets).map(|_| L::atomic()).collect();
     let windows = vertices.div_ceil(WINDOW);
     resources.job.begin("label", 2 * windows as u64);
-    resources.parallel_map(windows, |window, places: &mut Vec<u64>| -> Result<()> {
+    resources.parallel_map(windows, |window, id_offsets: &mut Vec<u64>| -> Result<()> {
         let start = window * WINDOW;
-        places.resize(WINDOW.min(vertices - start), 0);
-        graph.external_offsets(offsets, start as u64, places)?;
-        for (at, place) in places.iter().enumerate() {
-            L::lower(&least[set((start + at) as u32) as usize], *place);
+        id_offsets.resize(WINDOW.min(vertices - start), 0);
+        graph.external_offsets(offsets, start as u64, id_offsets)?;
+        for (at, id_offset) in id_offsets.iter().enumerate() {
+            L::lower(&least[set((start + at) as u32) as usize], *id_offset);
         }
         resources.job.advance(1);
         Ok(())

@@ -18,11 +18,11 @@ pub trait Label: Bounded + Ord + Into<u64> {
     /// A label that threads share.
     type Atomic: Send + Sync;
     /// The label of an offset.
-    fn new(place: u64) -> Self;
+    fn new(id_offset: u64) -> Self;
     /// A shared label greater than all others.
     fn atomic() -> Self::Atomic;
-    /// Lowers a shared label to the label of offset `place`, unless the label is already lower.
-    fn lower(shared: &Self::Atomic, place: u64);
+    /// Lowers a shared label to the label of `id_offset`, unless the label is already lower.
+    fn lower(shared: &Self::Atomic, id_offset: u64);
     /// The value of a shared label.
     fn get(shared: &Self::Atomic) -> Self;
 }
@@ -32,19 +32,19 @@ macro_rules! label {
         impl Label for $label {
             type Atomic = $atomic;
 
-            fn new(place: u64) -> Self {
-                place as Self
+            fn new(id_offset: u64) -> Self {
+                id_offset as Self
             }
 
             fn atomic() -> $atomic {
                 <$atomic>::new(Self::MAX)
             }
 
-            fn lower(shared: &$atomic, place: u64) {
-                let place = place as Self;
+            fn lower(shared: &$atomic, id_offset: u64) {
+                let id_offset = id_offset as Self;
                 // A plain load first, because most vertices of a component do not lower its label.
-                if place < shared.load(Ordering::Relaxed) {
-                    shared.fetch_min(place, Ordering::Relaxed);
+                if id_offset < shared.load(Ordering::Relaxed) {
+                    shared.fetch_min(id_offset, Ordering::Relaxed);
                 }
             }
 

@@ -211,8 +211,8 @@ pub(crate) fn run_request<S: Precision>(
     let without_edges = (graph.vertices() - graph.connected()) as f64;
     let alone = sources.as_ref().map_or(without_edges, |sources| sources.weights()[1]);
     let sources = sources.clone();
-    let own = move |place: u64| {
-        (1.0 - damping) * sources.as_ref().map_or(1.0, |sources| sources.isolated_weight(place))
+    let own = move |id_offset: u64| {
+        (1.0 - damping) * sources.as_ref().map_or(1.0, |sources| sources.isolated_weight(id_offset))
     };
     let sum = sum_of_scores(&output.states, |rank: Rank| rank.score)? + alone * (1.0 - damping);
     check_sum(graph, sum, None)?;
@@ -220,7 +220,7 @@ pub(crate) fn run_request<S: Precision>(
     let values = Values::floats(
         output.states,
         move |rank: Rank| Some(rank.score / whole),
-        move |place| Some(own(place) / whole),
+        move |id_offset| Some(own(id_offset) / whole),
     );
     Finished::new(graph, "pagerank", values.without_nulls(), output.stats, variant.name())
 }

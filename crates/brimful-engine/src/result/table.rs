@@ -80,7 +80,7 @@ impl ResultTable {
     pub fn read_raw(&self, start: u64, count: usize, out: &mut Vec<Option<u64>>) -> Result<()> {
         self.values.read(start as usize, count, out)?;
         if self.values.kind() == Kind::Vertex {
-            out.iter_mut().flatten().for_each(|place| *place = self.offsets.id(*place));
+            out.iter_mut().flatten().for_each(|id_offset| *id_offset = self.offsets.id(*id_offset));
         }
         Ok(())
     }
@@ -89,7 +89,7 @@ impl ResultTable {
     pub(crate) fn isolated(&self, id: u64) -> Option<u64> {
         let value = self.values.isolated(self.offsets.of(id));
         if self.values.kind() == Kind::Vertex {
-            value.map(|place| self.offsets.id(place))
+            value.map(|id_offset| self.offsets.id(id_offset))
         } else {
             value
         }

@@ -101,7 +101,7 @@ impl Values {
     ) -> Self {
         let value = move |state: &[S]| value(state[0]).map(bits);
         let states = Box::new(Mapped { states: states.into(), state_len: 1, value });
-        let isolated = Box::new(move |place| isolated(place).map(bits));
+        let isolated = Box::new(move |id_offset| isolated(id_offset).map(bits));
         Self { kind, nullable: true, states, isolated }
     }
 
@@ -152,7 +152,7 @@ impl Values {
         let of_isolated = value.clone();
         let value = move |state: &[u64]| Some(value(state));
         let states = Box::new(Mapped { states, state_len, value });
-        let isolated = Box::new(move |place| Some(of_isolated(&isolated(place))));
+        let isolated = Box::new(move |id_offset| Some(of_isolated(&isolated(id_offset))));
         Self { kind, nullable: false, states, isolated }
     }
 
@@ -181,8 +181,8 @@ impl Values {
         self.states.read(start, count, out)
     }
 
-    pub(crate) fn isolated(&self, place: u64) -> Option<u64> {
-        (self.isolated)(place)
+    pub(crate) fn isolated(&self, id_offset: u64) -> Option<u64> {
+        (self.isolated)(id_offset)
     }
 }
 
