@@ -37,8 +37,8 @@ pub(crate) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
             }
         }
         worker.context.begin_generation(are_others_idle);
-        for place in 0..worker.stores.len() {
-            sweep(phase, worker, place, schedule)?;
+        for slot in 0..worker.stores.len() {
+            sweep(phase, worker, slot, schedule)?;
             if phase.exchange.is_stopped() {
                 return Ok(());
             }
@@ -72,22 +72,22 @@ pub(crate) fn drain_signals<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
 fn sweep<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     phase: &Phase<'_, P>,
     worker: &mut Worker<P, S>,
-    place: usize,
+    slot: usize,
     schedule: Scheduler,
 ) -> Result<()> {
     let at_once = schedule == Scheduler::LowLatency;
-    while let Some((id, after)) = worker.collect(phase, place, at_once)? {
+    while let Some((id, after)) = worker.collect(phase, slot, at_once)? {
         if let After::Due(score) = after {
-            worker.context.mark(place, &id, Some(score))?;
+            worker.context.mark(slot, &id, Some(score))?;
         }
         if worker.context.poll(phase)? {
             return Ok(());
         }
     }
-    while let Some((id, score)) = worker.context.take_due(place)? {
-        match score.filter(|score| !at_once && !worker.context.is_average(place, *score)) {
-            Some(score) => worker.context.mark(place, &id, Some(score))?,
-            None => worker.signal(phase, place, &id)?,
+    while let Some((id, score)) = worker.context.take_due(slot)? {
+        match score.filter(|score| !at_once && !worker.context.is_average(slot, *score)) {
+            Some(score) => worker.context.mark(slot, &id, Some(score))?,
+            None => worker.signal(phase, slot, &id)?,
         }
         if worker.context.poll(phase)? {
             return Ok(());

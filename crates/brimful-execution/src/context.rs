@@ -201,8 +201,8 @@ impl<P: VertexProgram> WorkerContext<P> {
         if collects.map_err(|failure| Error::program(vertex.id(), "signal", failure))? {
             let partitions = phase.owners.count();
             let partition = phase.partitioner.partition(vertex.id(), &mut self.id, partitions);
-            let (_, place) = phase.owners.own_place(partition)?;
-            element(&mut self.mailboxes, place, "mailbox")?.request(program, vertex.id())?;
+            let (_, slot) = phase.owners.own_slot(partition)?;
+            element(&mut self.mailboxes, slot, "mailbox")?.request(program, vertex.id())?;
         }
         Ok(())
     }
@@ -228,40 +228,40 @@ impl<P: VertexProgram> WorkerContext<P> {
         Swept { signals: self.counts.sent, edges: self.counts.edges }
     }
 
-    /// Puts a vertex of the partition at `place` into its to-signal list.
-    pub(crate) fn mark(&mut self, place: usize, id: &P::Id, score: Option<f64>) -> Result<()> {
-        let list = element(&mut self.to_signal, place, "to-signal list")?;
+    /// Puts a vertex of the partition at `slot` into its to-signal list.
+    pub(crate) fn mark(&mut self, slot: usize, id: &P::Id, score: Option<f64>) -> Result<()> {
+        let list = element(&mut self.to_signal, slot, "to-signal list")?;
         match score {
             Some(score) => list.insert_scored(id, score),
             None => list.insert(id),
         }
     }
 
-    /// Takes a vertex and its score out of the to-signal list at `place`; `None` at the end of the
+    /// Takes a vertex and its score out of the to-signal list at `slot`; `None` at the end of the
     /// generation.
-    pub(crate) fn take_due(&mut self, place: usize) -> Result<Option<(P::Id, Option<f64>)>> {
-        element(&mut self.to_signal, place, "to-signal list")?.take()
+    pub(crate) fn take_due(&mut self, slot: usize) -> Result<Option<(P::Id, Option<f64>)>> {
+        element(&mut self.to_signal, slot, "to-signal list")?.take()
     }
 
-    /// Up to `most` vertices that are next in the to-signal list at `place`.
-    pub(crate) fn next_due(&self, place: usize, most: usize) -> Result<Vec<P::Id>> {
-        self.to_signal.get(place).map_or(Ok(Vec::new()), |list| list.upcoming(most))
+    /// Up to `most` vertices that are next in the to-signal list at `slot`.
+    pub(crate) fn next_due(&self, slot: usize, most: usize) -> Result<Vec<P::Id>> {
+        self.to_signal.get(slot).map_or(Ok(Vec::new()), |list| list.upcoming(most))
     }
 
-    /// True if a score is not below the average of the to-signal list at `place`.
-    pub(crate) fn is_average(&self, place: usize, score: f64) -> bool {
-        self.to_signal.get(place).is_none_or(|list| list.is_average(score))
+    /// True if a score is not below the average of the to-signal list at `slot`.
+    pub(crate) fn is_average(&self, slot: usize, score: f64) -> bool {
+        self.to_signal.get(slot).is_none_or(|list| list.is_average(score))
     }
 
-    /// True if signals wait in the mailbox of the partition at `place`.
-    pub(crate) fn has_messages(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<bool> {
+    /// True if signals wait in the mailbox of the partition at `slot`.
+    pub(crate) fn has_messages(&mut self, phase: &Phase<'_, P>, slot: usize) -> Result<bool> {
         self.deliver_own(phase)?;
-        Ok(!element(&mut self.mailboxes, place, "mailbox")?.is_empty()?)
+        Ok(!element(&mut self.mailboxes, slot, "mailbox")?.is_empty()?)
     }
 
-    /// Lets the vertices of the partition at `place` collect by ascending ids.
-    pub(crate) fn begin_in_order(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<()> {
-        element(&mut self.mailboxes, place, "mailbox")?.begin_in_order(phase.program)
+    /// Lets the vertices of the partition at `slot` collect by ascending ids.
+    pub(crate) fn begin_in_order(&mut self, phase: &Phase<'_, P>, slot: usize) -> Result<()> {
+        element(&mut self.mailboxes, slot, "mailbox")?.begin_in_order(phase.program)
     }
 
     /// True if signals wait in any mailbox.
@@ -318,8 +318,8 @@ impl<P: VertexProgram> WorkerContext<P> {
     }
 
     fn deliver(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
-        let (_, place) = phase.owners.mailbox(partition)?;
-        let mailbox = element(&mut self.mailboxes, place, "mailbox")?;
+        let (_, slot) = phase.owners.mailbox(partition)?;
+        let mailbox = element(&mut self.mailboxes, slot, "mailbox")?;
         let outbox = element(&mut self.outboxes, partition, "outbox")?;
         outbox.deliver(phase.program, mailbox)
     }
@@ -366,8 +366,8 @@ impl<P: VertexProgram> WorkerContext<P> {
     }
 
     fn open(&mut self, phase: &Phase<'_, P>, mut packet: Packet<Outbox<P>>) -> Result<()> {
-        let (_, place) = phase.owners.mailbox(packet.partition)?;
-        let mailbox = element(&mut self.mailboxes, place, "mailbox")?;
+        let (_, slot) = phase.owners.mailbox(packet.partition)?;
+        let mailbox = element(&mut self.mailboxes, slot, "mailbox")?;
         packet.messages.deliver(phase.program, mailbox)
     }
 

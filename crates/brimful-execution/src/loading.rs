@@ -229,8 +229,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             return Ok(());
         }
         let (program, parts, resources) = (&*program, &*parts, *resources);
-        let all = resources.parallel_map(parts.len(), |place, (): &mut ()| -> Result<()> {
-            let Some(part) = parts.get(place) else { return Ok(()) };
+        let all = resources.parallel_map(parts.len(), |index, (): &mut ()| -> Result<()> {
+            let Some(part) = parts.get(index) else { return Ok(()) };
             let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
             let done = part.store.for_each(&mut |vertex| {
                 resources.job.check()?;

@@ -78,39 +78,40 @@ impl Partitioner<u64> {
     }
 }
 
-/// The workers of the partitions of an execution, and the places of their mailboxes there.
+/// The workers of the partitions of an execution, and the slots of their mailboxes there:
+/// their indexes among the mailboxes of the worker.
 #[derive(Debug)]
 pub(crate) struct Owners {
     /// The mailboxes that take in the signals to each partition of the execution.
     mailboxes: Vec<(usize, usize)>,
     /// The partitions of this process, which begin at partition `first`.
-    own_places: Vec<(usize, usize)>,
+    own_slots: Vec<(usize, usize)>,
     first: usize,
 }
 
 impl Owners {
     /// The owners of the partitions of an execution in one process.
-    pub(crate) fn new(own_places: Vec<(usize, usize)>) -> Self {
-        Self { mailboxes: own_places.clone(), own_places, first: 0 }
+    pub(crate) fn new(own_slots: Vec<(usize, usize)>) -> Self {
+        Self { mailboxes: own_slots.clone(), own_slots, first: 0 }
     }
 
     /// The owners of the partitions of this process, the first of which is `first`, and of relays
     /// for `partitions`. Workers have their relays after their partitions.
     pub(crate) fn with_relays(
-        own_places: Vec<(usize, usize)>,
+        own_slots: Vec<(usize, usize)>,
         first: usize,
         (partitions, workers): (usize, usize),
     ) -> Self {
-        let mut places = vec![0; workers];
-        for (worker, _) in &own_places {
-            places[*worker] += 1;
+        let mut slots = vec![0; workers];
+        for (worker, _) in &own_slots {
+            slots[*worker] += 1;
         }
         let relay = |partition: usize| {
             let worker = partition % workers;
-            places[worker] += 1;
-            (worker, places[worker] - 1)
+            slots[worker] += 1;
+            (worker, slots[worker] - 1)
         };
-        Self { mailboxes: (0..partitions).map(relay).collect(), own_places, first }
+        Self { mailboxes: (0..partitions).map(relay).collect(), own_slots, first }
     }
 
     /// Partitions to which signals may go.
@@ -120,51 +121,50 @@ impl Owners {
 
     /// The partition of each mailbox of a worker.
     pub(crate) fn partitions_of(&self, worker: usize) -> impl Iterator<Item = usize> {
-        let own = self.own_places.iter().zip(self.first..);
-        let mut places: BTreeMap<usize, usize> = BTreeMap::new();
-        for ((owner, place), partition) in own.chain(self.mailboxes.iter().zip(0..)) {
+        let own = self.own_slots.iter().zip(self.first..);
+        let mut slots: BTreeMap<usize, usize> = BTreeMap::new();
+        for ((owner, slot), partition) in own.chain(self.mailboxes.iter().zip(0..)) {
             if *owner == worker {
-                places.insert(*place, partition);
+                slots.insert(*slot, partition);
             }
         }
-        places.into_values()
+        slots.into_values()
     }
 
-    /// Worker and place of the mailboxes for signals to each partition.
+    /// Worker and slot of the mailboxes for signals to each partition.
     pub(crate) fn mailboxes(&self) -> &[(usize, usize)] {
         &self.mailboxes
     }
 
-    /// Worker and place of the mailbox for signals to a partition.
+    /// Worker and slot of the mailbox for signals to a partition.
     #[inline]
     pub(crate) fn mailbox(&self, partition: usize) -> Result<(usize, usize)> {
         let owner = self.mailboxes.get(partition).copied();
         owner.ok_or_else(|| no_element(partition, self.mailboxes.len(), "owner of partition"))
     }
 
-    /// Worker and place of a partition of this process.
+    /// Worker and slot of a partition of this process.
     #[inline]
-    pub(crate) fn own_place(&self, partition: usize) -> Result<(usize, usize)> {
+    pub(crate) fn own_slot(&self, partition: usize) -> Result<(usize, usize)> {
         let own =
-            partition.checked_sub(self.first).and_then(|own| self.own_places.get(own)).copied();
-        own.ok_or_else(|| no_element(partition, self.own_places.len(), "partition of this process"))
+            partition.checked_sub(self.first).and_then(|own| self.own_slots.get(own)).copied();
+        own.ok_or_else(|| no_element(partition, self.own_slots.len(), "partition of this process"))
     }
 }
 
-/// The worker of each partition, and its index there. Workers get about equally many edges: the
+/// The worker of each partition, and its slot there. Workers get about equally many edges: the
 /// heaviest partition first, each to the worker with the fewest.
 pub(crate) fn assign(edges: &[u64], workers: usize) -> Vec<(usize, usize)> {
     let mut heaviest: Vec<usize> = (0..edges.len()).collect();
     heaviest.sort_by_key(|&partition| Reverse(edges[partition]));
-    let (mut load, mut places) =
-        (vec![(0_u64, 0_usize); workers.max(1)], vec![(0, 0); edges.len()]);
+    let (mut load, mut slots) = (vec![(0_u64, 0_usize); workers.max(1)], vec![(0, 0); edges.len()]);
     for partition in heaviest {
         let worker = (0..load.len()).min_by_key(|&worker| load[worker]).unwrap_or(0);
-        places[partition] = (worker, load[worker].1);
+        slots[partition] = (worker, load[worker].1);
         load[worker].0 += edges[partition];
         load[worker].1 += 1;
     }
-    places
+    slots
 }
 
 #[cfg(test)]
@@ -202,12 +202,12 @@ mod tests {
     #[test]
     fn mailboxes_know_their_partitions() {
         // Two workers: partitions 3 to 5 are here, and relays for all eight.
-        let own_places = vec![(0, 0), (1, 0), (0, 1)];
-        let owners = Owners::with_relays(own_places.clone(), 3, (8, 2));
+        let own_slots = vec![(0, 0), (1, 0), (0, 1)];
+        let owners = Owners::with_relays(own_slots.clone(), 3, (8, 2));
         let of = |owners: &Owners, worker| owners.partitions_of(worker).collect::<Vec<_>>();
         assert_eq!(of(&owners, 0), [3, 5, 0, 2, 4, 6]);
         assert_eq!(of(&owners, 1), [4, 1, 3, 5, 7]);
-        let alone = Owners::new(own_places);
+        let alone = Owners::new(own_slots);
         assert_eq!((of(&alone, 0), of(&alone, 1)), (vec![0, 2], vec![1]));
         let ranges = Partitioner::Range(vec![10_u64, 20]);
         assert_eq!([0, 1, 2, 3].map(|partition| ranges.first(partition)), [0, 10, 20, 0]);
@@ -216,15 +216,15 @@ mod tests {
 
     #[test]
     fn the_heaviest_partitions_go_to_different_workers() {
-        let places = assign(&[5, 90, 4, 100, 3], 2);
+        let slots = assign(&[5, 90, 4, 100, 3], 2);
         let load = |worker| {
-            (0..5).filter(|&p| places[p].0 == worker).map(|p| [5, 90, 4, 100, 3][p]).sum::<u64>()
+            (0..5).filter(|&p| slots[p].0 == worker).map(|p| [5, 90, 4, 100, 3][p]).sum::<u64>()
         };
-        assert_eq!((load(places[3].0), load(1 - places[3].0)), (100, 102));
-        let mut seen = places.clone();
+        assert_eq!((load(slots[3].0), load(1 - slots[3].0)), (100, 102));
+        let mut seen = slots.clone();
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), 5);
-        assert!(assign(&[0, 0, 0], 4).iter().all(|(_, place)| *place < 3));
+        assert!(assign(&[0, 0, 0], 4).iter().all(|(_, slot)| *slot < 3));
     }
 }

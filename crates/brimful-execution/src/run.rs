@@ -50,15 +50,15 @@ pub(crate) fn minimum_bytes(workers: usize, partitions: usize) -> u64 {
     partitions as u64 * MIN_LISTS + packet_bytes(workers, partitions)
 }
 
-/// The stores of each worker, by place; `places` are worker and place of each store.
+/// The stores of each worker, by slot; `slots` are worker and slot of each store.
 fn deal_stores<S>(
     stores: impl Iterator<Item = S>,
-    places: &[(usize, usize)],
+    slots: &[(usize, usize)],
     workers: usize,
 ) -> Result<Vec<Vec<S>>> {
     let mut dealt: Vec<BTreeMap<usize, S>> = (0..workers).map(|_| BTreeMap::new()).collect();
-    for (store, (worker, place)) in stores.zip(places) {
-        element(&mut dealt, *worker, "worker")?.insert(*place, store);
+    for (store, (worker, slot)) in stores.zip(slots) {
+        element(&mut dealt, *worker, "worker")?.insert(*slot, store);
     }
     Ok(dealt.into_iter().map(|stores| stores.into_values().collect()).collect())
 }
@@ -136,11 +136,11 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let spill = Arc::new(SpillFile::new(&DiskFolder::new(folder), &resources.job)?);
 
         let edges: Vec<u64> = parts.iter().map(|(_, edges)| *edges).collect();
-        let own_places = assign(&edges, workers);
-        let stores = deal_stores(parts.into_iter().map(|(store, _)| store), &own_places, workers)?;
+        let own_slots = assign(&edges, workers);
+        let stores = deal_stores(parts.into_iter().map(|(store, _)| store), &own_slots, workers)?;
         let owners = match relays {
-            0 => Owners::new(own_places),
-            _ => Owners::with_relays(own_places, first, (relays, workers)),
+            0 => Owners::new(own_slots),
+            _ => Owners::with_relays(own_slots, first, (relays, workers)),
         };
         let worker = |(me, stores): (usize, Vec<S>)| {
             let to_signal = stores.iter().map(|_| IdSet::new(each / 3, &spill)).collect();
@@ -189,8 +189,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         };
         if let Some(mut due) = due {
             due.for_each(|id| {
-                let (_, worker, place) = execution.locate(&id)?;
-                worker.context.mark(place, &id, None)
+                let (_, worker, slot) = execution.locate(&id)?;
+                worker.context.mark(slot, &id, None)
             })?;
         }
         Ok(execution)
@@ -459,8 +459,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// # Errors
     /// Errors of its store.
     pub fn remove(&mut self, id: &P::Id) -> Result<bool> {
-        let (_, worker, place) = self.locate(id)?;
-        let store = element(&mut worker.stores, place, "store")?;
+        let (_, worker, slot) = self.locate(id)?;
+        let store = element(&mut worker.stores, slot, "store")?;
         Ok(store.remove(id)?)
     }
 
@@ -469,17 +469,17 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// # Errors
     /// Errors of spilling.
     pub fn request_collect(&mut self, id: &P::Id) -> Result<()> {
-        let (program, worker, place) = self.locate(id)?;
-        element(&mut worker.context.mailboxes, place, "mailbox")?.request(program, id)
+        let (program, worker, slot) = self.locate(id)?;
+        element(&mut worker.context.mailboxes, slot, "mailbox")?.request(program, id)
     }
 
-    /// The program, the worker of a vertex, and the place of its partition there.
+    /// The program, the worker of a vertex, and the slot of its partition there.
     fn locate(&mut self, id: &P::Id) -> Result<(&P, &mut Worker<P, S>, usize)> {
         let partition = self.partitioner.partition(id, &mut Vec::new(), self.owners.count());
-        let (worker, place) = self.owners.own_place(partition)?;
+        let (worker, slot) = self.owners.own_slot(partition)?;
         let worker = element(&mut self.workers, worker, "worker")?;
         let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
-        Ok((&self.program, worker, place))
+        Ok((&self.program, worker, slot))
     }
 
     /// Calls `each` for every vertex that is due to signal.

@@ -20,9 +20,9 @@ pub(crate) fn signal<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     if worker.is_fresh || phase.program.is_full() {
         worker.signal_all(phase)?;
     }
-    for place in 0..worker.stores.len() {
-        while let Some((id, _)) = worker.context.take_due(place)? {
-            worker.signal(phase, place, &id)?;
+    for slot in 0..worker.stores.len() {
+        while let Some((id, _)) = worker.context.take_due(slot)? {
+            worker.signal(phase, slot, &id)?;
             if worker.context.poll(phase)? {
                 return Ok(());
             }
@@ -37,21 +37,21 @@ pub(crate) fn collect<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     phase: &Phase<'_, P>,
     worker: &mut Worker<P, S>,
 ) -> Result<()> {
-    for place in 0..worker.stores.len() {
+    for slot in 0..worker.stores.len() {
         // There is more than one generation only after an asynchronous run was stopped.
-        while worker.context.has_messages(phase, place)? {
-            worker.context.begin_in_order(phase, place)?;
+        while worker.context.has_messages(phase, slot)? {
+            worker.context.begin_in_order(phase, slot)?;
             if phase.program.batch() > 1 {
-                while worker.collect_together(phase, place)? {
+                while worker.collect_together(phase, slot)? {
                     if worker.context.poll(phase)? {
                         return Ok(());
                     }
                 }
                 continue;
             }
-            while let Some((id, after)) = worker.collect(phase, place, false)? {
+            while let Some((id, after)) = worker.collect(phase, slot, false)? {
                 if let After::Due(_) = after {
-                    worker.context.mark(place, &id, None)?;
+                    worker.context.mark(slot, &id, None)?;
                 }
                 if worker.context.poll(phase)? {
                     return Ok(());

@@ -18,30 +18,30 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
     /// Takes the signals for the next vertices of a partition, up to a batch of the program, and
     /// lets them collect; those that are due get into the to-signal list. False at the end of the
     /// generation.
-    pub(crate) fn collect_together(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<bool> {
-        let waiting = self.take_batch(phase, place)?;
+    pub(crate) fn collect_together(&mut self, phase: &Phase<'_, P>, slot: usize) -> Result<bool> {
+        let waiting = self.take_batch(phase, slot)?;
         if waiting.is_empty() {
             return Ok(false);
         }
-        let mut batch = self.copy_states(phase, place, waiting)?;
+        let mut batch = self.copy_states(phase, slot, waiting)?;
         if let Some(first) = batch.first() {
             let first = first.id.clone();
             let collected = catch(|| phase.program.collect_together(&mut batch)).flatten();
             collected.map_err(|failure| of_batch(first, "collect", failure))?;
         }
         self.context.counts.collected += batch.len() as u64;
-        self.write_states(phase, place, batch)?;
+        self.write_states(phase, slot, batch)?;
         Ok(true)
     }
 
     /// Takes up to a batch of vertices and their signals out of a mailbox.
-    fn take_batch(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<Vec<Waiting<P>>> {
-        let store = element(&mut self.stores, place, "store")?;
+    fn take_batch(&mut self, phase: &Phase<'_, P>, slot: usize) -> Result<Vec<Waiting<P>>> {
+        let store = element(&mut self.stores, slot, "store")?;
         let most = match store.lookahead() {
             0 => phase.program.batch(),
             lookahead => phase.program.batch().min(lookahead),
         };
-        let mailbox = element(&mut self.context.mailboxes, place, "mailbox")?;
+        let mailbox = element(&mut self.context.mailboxes, slot, "mailbox")?;
         let mut waiting = Vec::with_capacity(most);
         while waiting.len() < most
             && let Some(id) = mailbox.take(phase.program, &mut self.incoming)?
@@ -55,11 +55,11 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
     fn copy_states(
         &mut self,
         phase: &Phase<'_, P>,
-        place: usize,
+        slot: usize,
         waiting: Vec<Waiting<P>>,
     ) -> Result<Vec<Collecting<P>>> {
         let (program, is_full) = (phase.program, phase.program.is_full());
-        let store = element(&mut self.stores, place, "store")?;
+        let store = element(&mut self.stores, slot, "store")?;
         if store.lookahead() > 0 {
             prefetch(store, waiting.iter().map(|(id, _)| id))?;
         }
@@ -91,11 +91,11 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
     fn write_states(
         &mut self,
         phase: &Phase<'_, P>,
-        place: usize,
+        slot: usize,
         batch: Vec<Collecting<P>>,
     ) -> Result<()> {
         let is_full = phase.program.is_full();
-        let store = element(&mut self.stores, place, "store")?;
+        let store = element(&mut self.stores, slot, "store")?;
         if store.lookahead() > 0 {
             prefetch(store, batch.iter().map(|one| &one.id))?;
         }
@@ -115,7 +115,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
             };
             store.lend_without_edges(&id, &mut |vertex| guard("collect", vertex, &mut write))?;
             if is_marked {
-                self.context.mark(place, &id, None)?;
+                self.context.mark(slot, &id, None)?;
             }
         }
         Ok(())

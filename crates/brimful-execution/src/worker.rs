@@ -44,7 +44,7 @@ impl Announced {
     /// Announces to `store` the vertex `id` and those that follow it, unless an earlier call did.
     fn announce<V: Stored, S: VertexStore<V>>(
         left: &mut Vec<usize>,
-        (store, place): (&mut S, usize),
+        (store, slot): (&mut S, usize),
         id: &V::Id,
         upcoming: impl FnOnce(usize) -> Result<Vec<V::Id>>,
     ) -> Result<()> {
@@ -52,10 +52,10 @@ impl Announced {
         if most == 0 {
             return Ok(());
         }
-        if left.len() <= place {
-            left.resize(place + 1, 0);
+        if left.len() <= slot {
+            left.resize(slot + 1, 0);
         }
-        let left = element(left, place, "store")?;
+        let left = element(left, slot, "store")?;
         if *left > 0 {
             *left -= 1;
             return Ok(());
@@ -89,10 +89,10 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         self.is_fresh = false;
         let Self { stores, context, .. } = self;
         let is_full = phase.program.is_full();
-        for (place, store) in stores.iter_mut().enumerate() {
+        for (slot, store) in stores.iter_mut().enumerate() {
             store.for_each(&mut |vertex| {
                 if is_full {
-                    element(&mut context.mailboxes, place, "mailbox")?
+                    element(&mut context.mailboxes, slot, "mailbox")?
                         .request(phase.program, vertex.id())?;
                 }
                 let is_stopped = context.poll(phase)?;
@@ -102,7 +102,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
                     }
                     let score = signal_score(phase, vertex)?;
                     match score > phase.thresholds.signal {
-                        true if is_stopped => context.mark(place, vertex.id(), Some(score)),
+                        true if is_stopped => context.mark(slot, vertex.id(), Some(score)),
                         true => context.signal(phase, vertex),
                         false => Ok(()),
                     }
@@ -113,12 +113,12 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
     }
 
     /// Lets a vertex signal, if its score still exceeds the threshold.
-    pub(crate) fn signal(&mut self, phase: &Phase<'_, P>, place: usize, id: &P::Id) -> Result<()> {
+    pub(crate) fn signal(&mut self, phase: &Phase<'_, P>, slot: usize, id: &P::Id) -> Result<()> {
         let Self { stores, context, announced, .. } = self;
-        let store = element(stores, place, "store")?;
-        let upcoming = |most| context.next_due(place, most);
+        let store = element(stores, slot, "store")?;
+        let upcoming = |most| context.next_due(slot, most);
         let signalling = &mut announced.signalling;
-        Announced::announce::<VertexOf<P>, _>(signalling, (store, place), id, upcoming)?;
+        Announced::announce::<VertexOf<P>, _>(signalling, (store, slot), id, upcoming)?;
         // A removed vertex does not signal.
         store.lend(id, &mut |vertex| {
             guard("signal", vertex, |vertex| {
@@ -136,7 +136,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
     pub(crate) fn collect(
         &mut self,
         phase: &Phase<'_, P>,
-        place: usize,
+        slot: usize,
         at_once: bool,
     ) -> Result<Option<(P::Id, After)>> {
         let Self { stores, context, incoming, announced, .. } = self;
@@ -144,13 +144,13 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
             // Signals of the vertex before.
             context.deliver_own(phase)?;
         }
-        let mailbox = element(&mut context.mailboxes, place, "mailbox")?;
+        let mailbox = element(&mut context.mailboxes, slot, "mailbox")?;
         let Some(id) = mailbox.take(phase.program, incoming)? else { return Ok(None) };
         let has_signals = !incoming.signals.is_empty();
-        let store = element(stores, place, "store")?;
+        let store = element(stores, slot, "store")?;
         let upcoming = |most| mailbox.upcoming(most);
         let collecting = &mut announced.collecting;
-        Announced::announce::<VertexOf<P>, _>(collecting, (store, place), &id, upcoming)?;
+        Announced::announce::<VertexOf<P>, _>(collecting, (store, slot), &id, upcoming)?;
         let mut after = After::Nothing;
         let mut collect = |vertex: &mut Loan<'_, VertexOf<P>>| {
             after = guard("collect", vertex, |vertex| {

@@ -268,8 +268,8 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Passing<'_, P, S> {
             let begin = batch.len();
             batch.extend_from_slice(&(partition as u64).to_le_bytes());
             batch.extend_from_slice(&[0; HEAD_BYTES / 2]);
-            let (worker, place) = self.owners.mailbox(partition)?;
-            let relay = mailbox(self.workers, worker, place)?;
+            let (worker, slot) = self.owners.mailbox(partition)?;
+            let relay = mailbox(self.workers, worker, slot)?;
             let buffers = (&mut self.key, &mut self.scratch);
             let export = |signal| self.program.export(signal);
             let room = most + HEAD_BYTES;
@@ -296,8 +296,8 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Passing<'_, P, S> {
                 [0, 1].map(|at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word) as usize));
             let (mut messages, others) = rest.split_at_checked(length).ok_or_else(malformed)?;
             batch = others;
-            let (worker, place) = self.owners.own_place(partition).map_err(|_| malformed())?;
-            let mailbox = mailbox(self.workers, worker, place)?;
+            let (worker, slot) = self.owners.own_slot(partition).map_err(|_| malformed())?;
+            let mailbox = mailbox(self.workers, worker, slot)?;
             while !messages.is_empty() {
                 self.packet.clear();
                 while !messages.is_empty() && self.packet.len() < PACKET_BYTES {
@@ -315,29 +315,29 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Passing<'_, P, S> {
     fn keep(&mut self, mut leaving: Leaving<P>) -> Result<()> {
         while !leaving.partitions.is_empty() {
             let partition = leaving.partitions.start;
-            let (worker, place) = self.owners.mailbox(partition)?;
-            let relay = mailbox(self.workers, worker, place)?;
+            let (worker, slot) = self.owners.mailbox(partition)?;
+            let relay = mailbox(self.workers, worker, slot)?;
             self.packet.clear();
             let (buffers, out) =
                 ((&mut self.key, &mut self.scratch), (&mut self.packet, PACKET_BYTES));
             if !leaving.write((self.program, relay), buffers, out, Ok)? {
                 leaving.partitions.start += 1;
             }
-            let (worker, place) = self.owners.own_place(partition)?;
-            mailbox(self.workers, worker, place)?.deliver(self.program, &self.packet)?;
+            let (worker, slot) = self.owners.own_slot(partition)?;
+            mailbox(self.workers, worker, slot)?.deliver(self.program, &self.packet)?;
         }
         Ok(())
     }
 }
 
-/// The mailbox at a place of a worker.
+/// The mailbox at a slot of a worker.
 fn mailbox<P: VertexProgram, S>(
     workers: &mut [Mutex<Worker<P, S>>],
     worker: usize,
-    place: usize,
+    slot: usize,
 ) -> Result<&mut Mailbox<P>> {
     let count = workers.len();
     let worker = workers.get_mut(worker).ok_or_else(|| no_element(worker, count, "worker"))?;
     let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
-    element(&mut worker.context.mailboxes, place, "mailbox")
+    element(&mut worker.context.mailboxes, slot, "mailbox")
 }

@@ -44,7 +44,7 @@ pub struct MailboxStats {
 }
 
 /// An edge: its source, and its number among parallel edges.
-type Along<P> = (<P as VertexProgram>::Id, u32);
+type EdgeOf<P> = (<P as VertexProgram>::Id, u32);
 
 /// The signals that wait for one vertex.
 pub struct IncomingSignals<P: VertexProgram> {
@@ -53,7 +53,7 @@ pub struct IncomingSignals<P: VertexProgram> {
     pub signals: Vec<P::Signal>,
     /// The edge of each signal for [`Delivery::LatestPerEdge`]: its source, and its number among
     /// parallel edges. Empty for other deliveries.
-    pub sources: Vec<Along<P>>,
+    pub sources: Vec<EdgeOf<P>>,
     growth: Growth,
 }
 
@@ -89,7 +89,7 @@ impl<P: VertexProgram> IncomingSignals<P> {
         Ok(())
     }
 
-    fn push(&mut self, source: Option<Along<P>>, signal: P::Signal) -> Result<()> {
+    fn push(&mut self, source: Option<EdgeOf<P>>, signal: P::Signal) -> Result<()> {
         let heap =
             signal.heap_bytes() + source.as_ref().map_or(0, |(source, _)| source.heap_bytes());
         self.growth.take((heap + reserve_one(&mut self.signals)) as u64)?;
@@ -163,7 +163,7 @@ pub fn copy_message<P: VertexProgram>(
 fn read_message<P: VertexProgram>(
     mut message: &[u8],
     delivery: Delivery,
-) -> Result<(Option<Along<P>>, P::Signal), Failure> {
+) -> Result<(Option<EdgeOf<P>>, P::Signal), Failure> {
     let source = match delivery {
         Delivery::LatestPerEdge => {
             let source = P::Id::read(&mut message).ok_or(UNREADABLE)?;
