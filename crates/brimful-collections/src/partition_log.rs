@@ -9,15 +9,18 @@
 //! pieces of bounded length, oldest first: memory does not depend on the distribution of the keys.
 //! Invariant: a key is passed on once, in a sorted piece of one partition. The log does not survive
 //! a crash, so a sync applies it first.
+//!
+//! The log works on threads of its own: a thread of the pool may use a collection and wait for the
+//! gate, so a holder of the gate must not wait for the pool.
 
 use std::collections::VecDeque;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use brimful_store::durable::minimum_bytes;
 use brimful_store::sorter::sort_in_memory;
 use brimful_store::{Error as StoreError, ErrorKind, Folder, Reservation, StoreFile};
-use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -31,6 +34,8 @@ const BUFFER_LEN: usize = 4096;
 const START_BYTES: u64 = 1 << 20;
 /// Keys that a thread partitions at once, so that they stay in its cache.
 const CHUNK_LEN: usize = 1 << 16;
+/// The number of pending keys that justifies a thread: fewer are applied sooner than it starts.
+const KEYS_PER_THREAD: u64 = 64;
 
 #[derive(Debug, Default)]
 struct Part {
@@ -154,11 +159,15 @@ impl PartitionLog {
                 self.append(&mut part.lock().unwrap_or_else(PoisonError::into_inner), keys)
             })
         };
-        let pushed = if keys.len() <= CHUNK_LEN {
-            chunk(keys)
-        } else {
-            options.resources.pool.install(|| keys.par_chunks(CHUNK_LEN).try_for_each(chunk))
-        };
+        let next = AtomicUsize::new(0);
+        let threads = options.resources.workers().min(keys.len().div_ceil(CHUNK_LEN));
+        let results = on_own_threads(threads, || {
+            let mut chunks = std::iter::from_fn(|| {
+                keys.chunks(CHUNK_LEN).nth(next.fetch_add(1, Ordering::Relaxed))
+            });
+            chunks.try_for_each(chunk)
+        });
+        let pushed: Result<()> = results.into_iter().collect();
         if pushed.is_err() {
             self.broken.store(true, Ordering::Relaxed);
             return pushed;
@@ -195,12 +204,12 @@ impl PartitionLog {
         Ok(())
     }
 
-    /// Passes all keys, converted by `map`, to `apply` on the threads of the pool, one sorted piece
-    /// of a partition at a time; pushes wait until the drain ends. A cancellation interrupts the
-    /// drain between two pieces or within one, and a budget that is too small within one. Within a
-    /// piece, the error of `apply` has the number of keys applied, and the other keys of the piece,
-    /// restored by `unmap`, stay in the log. After any other error within a piece, the log refuses
-    /// all use.
+    /// Passes all keys, converted by `map`, to `apply` on as many threads as the pool has, one
+    /// sorted piece of a partition at a time; pushes wait until the drain ends. `apply` must not
+    /// wait for the pool. A cancellation interrupts the drain between two pieces or within one, and
+    /// a budget that is too small within one. Within a piece, the error of `apply` has the number
+    /// of keys applied, and the other keys of the piece, restored by `unmap`, stay in the log.
+    /// After any other error within a piece, the log refuses all use.
     pub(crate) fn drain(
         &self,
         options: &Options,
@@ -215,7 +224,9 @@ impl PartitionLog {
         let _draining = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         // Threads take partitions in order, so that they write adjacent pages.
         let next = AtomicUsize::new(0);
-        let results = options.resources.broadcast(|_| {
+        let threads = self.len().div_ceil(KEYS_PER_THREAD);
+        let threads = threads.min(options.resources.workers() as u64) as usize;
+        let results = on_own_threads(threads, || {
             let (mut keys, mut buffer) = (Vec::new(), Vec::new());
             while let Some(part) = self.parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
@@ -276,6 +287,18 @@ impl PartitionLog {
     }
 }
 
+/// Calls `work` on the calling thread and on others, `threads` in all, and returns all results.
+fn on_own_threads<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+        let own = work();
+        let others = others
+            .into_iter()
+            .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        std::iter::once(own).chain(others).collect()
+    })
+}
+
 /// The keys in 4 bytes each, if all of them fit.
 fn narrowed(keys: &[u64]) -> Option<Vec<u32>> {
     let all = keys.iter().fold(0, |all, key| all | key);
@@ -293,12 +316,13 @@ mod tests {
         let log = PartitionLog::new(&folder, &options, memory).unwrap();
         let keys: Vec<u64> = (0..256).map(|part| part << (64 - BITS)).collect();
         log.push(&keys, |key| key, &options).unwrap();
+        let first = AtomicBool::new(true);
         let drained = log.drain(
             &options,
             |key| key,
             |key| key,
             |_| {
-                if rayon::current_thread_index() == Some(1) {
+                if first.swap(false, Ordering::Relaxed) {
                     return Err((0, StoreError::corrupt_pages("x", 0, "damaged").into()));
                 }
                 while log.usable().is_ok() {

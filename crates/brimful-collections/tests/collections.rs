@@ -16,6 +16,8 @@ mod boxes;
 mod ready_made;
 
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use brimful_collections::Options;
 use brimful_store::{Budget, Job, Resources};
@@ -26,6 +28,17 @@ fn options(bytes: u64) -> Options {
     let mut options = Options::new(&Arc::new(resources));
     options.page_bytes = 4096;
     options
+}
+
+/// Fails if `work` does not end within a minute, as it never does if its threads wait for each
+/// other.
+fn in_a_minute(work: impl FnOnce() + Send + 'static) {
+    let (sender, done) = channel();
+    std::thread::spawn(move || {
+        work();
+        sender.send(()).unwrap();
+    });
+    assert_eq!(done.recv_timeout(Duration::from_secs(60)), Ok(()));
 }
 
 /// Pseudorandom numbers, the same on every machine.

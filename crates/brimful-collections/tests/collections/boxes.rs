@@ -1,13 +1,13 @@
 //! `DiskBox` against a vector.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use brimful_collections::{DiskBox, Error, Ids, Order, RecordBox};
+use brimful_collections::{DiskBox, Error, FrequencyCounter, Ids, Order, RecordBox};
 use brimful_store::Error as StoreError;
 use brimful_store::fault::{FaultFolder, FaultPlan, Operation};
 
-use crate::{Random, options};
+use crate::{Random, in_a_minute, options};
 
 const MEMORY: u64 = 400 << 10;
 
@@ -269,4 +269,36 @@ fn ids_up_to_the_largest_number_are_read() {
     .unwrap();
     assert_eq!(seen.into_inner(), 200_000);
     assert_eq!(Ids::Range(Range { start: 7, end: 3 }).len(), 0);
+}
+
+#[test]
+fn records_are_counted_while_they_are_processed() {
+    let options = options(MEMORY + (40 << 20));
+    let disk =
+        DiskBox::<u64>::open_in(&FaultFolder::new(), options.clone().memory(MEMORY)).unwrap();
+    disk.extend(&(0..300_000).map(|id| id % 1000).collect::<Vec<_>>()).unwrap();
+    in_a_minute(move || {
+        let folder = tempfile::tempdir().unwrap();
+        let counter = FrequencyCounter::open(folder.path(), options.memory(40 << 20)).unwrap();
+        let (is_done, more) = (AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    counter.add_many(&[7; 200_000]).unwrap();
+                    assert!(counter.len().unwrap() <= 1000);
+                    more.fetch_add(200_000, Ordering::Relaxed);
+                }
+            });
+            let processed = disk.process(&Order::Ascending, |_, records| {
+                counter.add_many(records)?;
+                assert!(counter.len()? <= 1000);
+                Ok(())
+            });
+            is_done.store(true, Ordering::Relaxed);
+            processed.unwrap();
+        });
+        assert_eq!(counter.len().unwrap(), 1000);
+        assert_eq!(counter.count(8).unwrap(), 300);
+        assert_eq!(counter.count(7).unwrap(), 300 + more.into_inner());
+    });
 }
