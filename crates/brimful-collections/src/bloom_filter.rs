@@ -203,7 +203,7 @@ impl BloomFilter {
             keys.chunk_by(|a, b| self.page_of(*a) == self.page_of(*b)).collect();
         let page =
             |group: &&[u64]| PageId::new(0, group.first().map_or(0, |key| self.page_of(*key)));
-        for groups in groups.chunks(window(&self.pages, 2)) {
+        for groups in groups.chunks(window(&self.pages, &self.options.resources)) {
             self.options.resources.job.check()?;
             self.pages.scanner().load(groups.iter().map(page))?;
             for group in groups {

@@ -7,7 +7,7 @@ use std::path::Path;
 use brimful_store::budget::OwnerMemory;
 use brimful_store::durable::{PageFile, Purpose, minimum_bytes};
 use brimful_store::external::{FolderLock, make_folder};
-use brimful_store::{DiskFolder, Error as StoreError, Folder};
+use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources};
 
 use crate::WINDOW_PAGES;
 use crate::error::{Error, Result};
@@ -48,9 +48,10 @@ pub(crate) fn folder_of(pages: &PageFile) -> &Path {
     pages.path().parent().unwrap_or(pages.path())
 }
 
-/// Pages that each of `threads` threads may load at once: together a quarter of the cache.
-pub(crate) fn window(pages: &PageFile, threads: usize) -> usize {
-    (pages.cache_bytes() / pages.page_bytes() / (4 * threads)).clamp(1, WINDOW_PAGES)
+/// Pages that each compute thread may load at once: together a quarter of the cache.
+pub(crate) fn window(pages: &PageFile, resources: &Resources) -> usize {
+    let frames = pages.cache_bytes() / pages.page_bytes();
+    (frames / (4 * resources.workers())).clamp(1, WINDOW_PAGES)
 }
 
 /// The folder at `path`, made if it is missing, and its lock.

@@ -11,7 +11,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use brimful_store::durable::{PageFile, PageId, Scanner, Writing};
 use brimful_store::splitmix::{GOLDEN, splitmix64};
 use brimful_store::wording::counted;
-use brimful_store::{Error as StoreError, ErrorKind, Job, Result as StoreResult};
+use brimful_store::{Error as StoreError, ErrorKind, Job, Resources, Result as StoreResult};
 
 use crate::WINDOW_PAGES;
 use crate::bucket::{Entries, HEADER_BYTES, Merged};
@@ -179,10 +179,15 @@ impl HashPages {
 
     /// Adds ascending mixed keys: to a set, or to a map whose values count them. The error includes
     /// the number of keys added so far; a cancellation interrupts a doubling.
-    pub(crate) fn add_sorted(&self, pages: &PageFile, keys: &[u64]) -> Result<(), (usize, Error)> {
+    pub(crate) fn add_sorted(
+        &self,
+        pages: &PageFile,
+        resources: &Resources,
+        keys: &[u64],
+    ) -> Result<(), (usize, Error)> {
         let mut rest = keys;
         loop {
-            let added = self.add_some(pages, &mut rest);
+            let added = self.add_some(pages, resources, &mut rest);
             let with_count = |error: StoreError| (keys.len() - rest.len(), error.into());
             let bits = added.map_err(with_count)?;
             if rest.is_empty() {
@@ -194,7 +199,12 @@ impl HashPages {
 
     /// Adds keys until a bucket is full, and removes those that it added from `keys`, also before a
     /// failure; returns the number of bits that select a bucket.
-    fn add_some(&self, pages: &PageFile, keys: &mut &[u64]) -> StoreResult<u32> {
+    fn add_some(
+        &self,
+        pages: &PageFile,
+        resources: &Resources,
+        keys: &mut &[u64],
+    ) -> StoreResult<u32> {
         drop(self.doubled(pages, None)?);
         // The same lock order as in doubling.
         let writing = pages.write();
@@ -207,7 +217,7 @@ impl HashPages {
             keys.chunk_by(|a, b| bucket(*a, bits) == bucket(*b, bits)).collect();
         let bucket_of = |group: &&[u64]| group.first().map_or(0, |key| bucket(*key, bits));
         let mut merged_page = vec![0; pages.page_bytes()];
-        for window in groups.chunks(window(pages, 2)) {
+        for window in groups.chunks(window(pages, resources)) {
             if window.len() > 1 {
                 pages.scanner().load(window.iter().map(|group| self.page(bucket_of(group))))?;
             }

@@ -82,7 +82,10 @@ impl Keyed {
 
     /// Applies the pending keys.
     pub(crate) fn apply(&self) -> Result<()> {
-        self.log.drain(&self.options, mix, unmix, |keys| self.table.add_sorted(&self.pages, keys))
+        let resources = &self.options.resources;
+        self.log.drain(&self.options, mix, unmix, |keys| {
+            self.table.add_sorted(&self.pages, resources, keys)
+        })
     }
 
     /// Number of different keys.

@@ -420,8 +420,7 @@ impl RecordBox {
     fn update_many(&self, ids: &[u64], f: impl Fn(usize, &mut [u8]) + Sync) -> Result<()> {
         let pool = &self.options.resources.pool;
         let writing = self.pages.write();
-        // The share of each thread, so that the pages of all threads fit in memory together.
-        let window = self.window(pool.current_num_threads());
+        let window = window(&self.pages, &self.options.resources);
         pool.install(|| {
             let pages = ids
                 .par_iter()
@@ -453,10 +452,6 @@ impl RecordBox {
                 Ok(())
             })
         })
-    }
-
-    fn window(&self, threads: usize) -> usize {
-        window(&self.pages, threads)
     }
 
     /// Appends one record; returns its id.

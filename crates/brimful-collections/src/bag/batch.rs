@@ -463,7 +463,7 @@ impl RecordBag {
             let writing = self.pages.write();
             let located = self.locate(ids)?;
             let pool = &self.options.resources.pool;
-            let window = window(&self.pages, pool.current_num_threads());
+            let window = window(&self.pages, &self.options.resources);
             let page_of = |l: &Located| l.0.map(|position| position.page());
             let groups: Vec<&[Located]> =
                 located.chunk_by(|a, b| page_of(a) == page_of(b)).collect();
@@ -499,7 +499,7 @@ impl RecordBag {
     }
 
     fn append_some(&self, ids: &[u64], items: &[&[u8]], done: &mut usize) -> Result<()> {
-        let window = window(&self.pages, 2);
+        let window = window(&self.pages, &self.options.resources);
         let mut scanner = self.pages.scanner();
         for (ids, items) in ids.chunks(4096).zip(items.chunks(4096)) {
             let positions = self.locate(ids)?;

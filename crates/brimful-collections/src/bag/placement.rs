@@ -259,7 +259,7 @@ impl RecordBag {
         head: &SpanHead,
         mut f: impl FnMut(&[u8]),
     ) -> Result<()> {
-        let window = window(&self.pages, 2);
+        let window = window(&self.pages, &self.options.resources);
         let pages: Vec<PageId> = (0..self.used_pages(head))
             .map(|number| PageId::new(DATA, position.page() + number))
             .collect();
