@@ -418,10 +418,8 @@ impl RecordBox {
     }
 
     fn update_many(&self, ids: &[u64], f: impl Fn(usize, &mut [u8]) + Sync) -> Result<()> {
-        let pool = &self.options.resources.pool;
-        let writing = self.pages.write();
         let window = window(&self.pages, &self.options.resources);
-        pool.install(|| {
+        self.options.resources.pool.install(|| {
             let pages = ids
                 .par_iter()
                 .enumerate()
@@ -431,6 +429,9 @@ impl RecordBox {
             let groups: Vec<&[(u64, u32)]> = sorted.chunk_by(|a, b| a.0 == b.0).collect();
             groups.par_chunks(window).try_for_each(|groups| {
                 self.pages.check()?;
+                // A holder of this right must not wait for the pool, whose threads may be waiting
+                // for it behind a sync.
+                let writing = self.pages.write();
                 let page_of =
                     |group: &&[(u64, u32)]| PageId::new(0, group.first().map_or(0, |g| g.0));
                 if groups.len() > 1 {

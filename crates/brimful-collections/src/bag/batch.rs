@@ -460,28 +460,28 @@ impl RecordBag {
             self.check_bytes(longest)?;
         }
         for (ids, records) in ids.chunks(MAX_IDS).zip(records.chunks(MAX_IDS)) {
-            let writing = self.pages.write();
             let located = self.locate(ids)?;
-            let pool = &self.options.resources.pool;
             let window = window(&self.pages, &self.options.resources);
             let page_of = |l: &Located| l.0.map(|position| position.page());
             let groups: Vec<&[Located]> =
                 located.chunk_by(|a, b| page_of(a) == page_of(b)).collect();
-            let change_index = |index: usize| {
+            let change_index = |writing: &Writing<'_>, index: usize| {
                 let (Some(id), Some(record)) = (ids.get(index), records.get(index)) else {
                     return Ok(());
                 };
                 let _changing = self.id_lock(*id);
-                self.change(&writing, *id, record.as_ref(), change)
+                self.change(writing, *id, record.as_ref(), change)
             };
-            pool.install(|| {
+            self.options.resources.pool.install(|| {
                 groups.par_chunks(window).try_for_each(|groups| {
                     self.pages.check()?;
                     let pages = groups.iter().filter_map(|g| g.first().and_then(page_of));
                     self.pages.scanner().load(pages.map(|number| PageId::new(DATA, number)))?;
-                    groups.iter().try_for_each(|group| {
-                        group.iter().try_for_each(|(_, index)| change_index(*index))
-                    })
+                    // A holder of this right must not wait for the pool, whose threads may be
+                    // waiting for it behind a sync.
+                    let writing = self.pages.write();
+                    let mut located = groups.iter().copied().flatten();
+                    located.try_for_each(|(_, index)| change_index(&writing, *index))
                 })
             })?;
         }

@@ -1,11 +1,12 @@
 //! `RecordBag` and `DiskBag` against a `BTreeMap`.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use brimful_collections::{DiskBag, Error, Order, RecordBag};
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
 
-use crate::{Random, options};
+use crate::{Random, in_a_minute, options};
 
 const MEMORY: u64 = 400 << 10;
 
@@ -468,4 +469,35 @@ fn a_bag_that_fills_its_budget_is_synced_and_opened_again() {
     bag.store(0, &record(0)).unwrap();
     bag.compact().unwrap();
     assert_eq!(bag.get(again).unwrap(), record(full));
+}
+
+#[test]
+fn a_bag_is_processed_changed_and_synced_at_the_same_time() {
+    let bag = RecordBag::open_in(&FaultFolder::new(), b"bytes", options(MEMORY)).unwrap();
+    bag.extend(&vec![[0; 8]; 20_000]).unwrap();
+    in_a_minute(move || {
+        let is_done = AtomicBool::new(false);
+        let ids: Vec<u64> = (0..20_000).step_by(200).collect();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    bag.sync().unwrap();
+                }
+            });
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    bag.store_batch(&ids, &vec![[1; 8]; ids.len()]).unwrap();
+                }
+            });
+            for _ in 0..20 {
+                bag.process(&Order::Ascending, |_, record| {
+                    record.iter_mut().for_each(|byte| *byte += 1);
+                    Ok(())
+                })
+                .unwrap();
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(bag.get(1).unwrap(), [20; 8]);
+    });
 }

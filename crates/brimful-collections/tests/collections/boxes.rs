@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use brimful_collections::{DiskBox, Error, FrequencyCounter, Ids, Order, RecordBox};
 use brimful_store::Error as StoreError;
@@ -300,5 +301,37 @@ fn records_are_counted_while_they_are_processed() {
         assert_eq!(counter.len().unwrap(), 1000);
         assert_eq!(counter.count(8).unwrap(), 300);
         assert_eq!(counter.count(7).unwrap(), 300 + more.into_inner());
+    });
+}
+
+#[test]
+fn a_box_is_processed_changed_and_synced_at_the_same_time() {
+    let disk = DiskBox::<u64>::open_in(&FaultFolder::new(), options(MEMORY)).unwrap();
+    disk.extend(&vec![0; 100_000]).unwrap();
+    in_a_minute(move || {
+        let is_done = AtomicBool::new(false);
+        let ids: Vec<u64> = (0..100_000).step_by(1000).collect();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    disk.sync().unwrap();
+                }
+            });
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    disk.store_batch(&ids, &vec![1; ids.len()]).unwrap();
+                }
+            });
+            for _ in 0..20 {
+                disk.process(&Order::Ascending, |_, records| {
+                    std::thread::sleep(Duration::from_micros(100));
+                    records.iter_mut().for_each(|record| *record += 1);
+                    Ok(())
+                })
+                .unwrap();
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(disk.fetch(1).unwrap(), 20);
     });
 }
