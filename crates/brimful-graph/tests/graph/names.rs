@@ -315,3 +315,16 @@ fn where_chunks_are_cut_makes_no_difference() {
         }
     }
 }
+
+#[test]
+fn a_list_whose_vertex_is_rejected_is_skipped_in_later_chunks_too() {
+    let lists = b"\xff a b c d e f g h i j\nk l\n\xff\nm\n".to_vec();
+    let long = format!("{} a b c d e f g h i j\nk l\nm\n", "x".repeat((64 << 10) + 1)).into_bytes();
+    for (text, chunks) in [(lists, 16..40), (long, (64 << 10) + 4..(64 << 10) + 24)] {
+        for chunk in chunks {
+            let (ends, alone) =
+                parse_names(TextFormat::AdjacencyIds, &text, chunk, OnError::Skip).unwrap();
+            assert_eq!((ends, alone), (vec!["k".into(), "l".into()], vec!["m".into()]), "{chunk}");
+        }
+    }
+}

@@ -141,6 +141,13 @@ fn edge(
     }
 }
 
+/// The name with which a list begins; `None` if it is rejected.
+pub(super) fn first_name(bytes: &[u8], from: usize) -> Option<Vec<u8>> {
+    let words = Words { bytes, valid: false };
+    let name = words.name(&mut skip(bytes, from)).ok()?;
+    Some(bytes[name].to_vec())
+}
+
 /// Reads the targets of one vertex a line; the line begins with the vertex.
 pub(super) fn parse_lists(
     lists: &Lists,
@@ -150,9 +157,17 @@ pub(super) fn parse_lists(
 ) -> Result<()> {
     let words = Words::new(work.bytes());
     let start = work.start();
-    let mut at = if start.comment { line_end(words.bytes, work.from()) } else { work.from() };
-    // The vertex of a line that began in an earlier chunk is in that chunk.
-    let (mut count, mut source) = (start.words, work.name().to_vec());
+    // The vertex of a line that began in an earlier chunk is in that chunk. If it was rejected,
+    // the rest of the line is skipped, too.
+    let (mut count, mut source) = match work.name() {
+        Some(name) => (start.words, name.to_vec()),
+        None => (0, Vec::new()),
+    };
+    let is_rejected = start.words > 0 && work.name().is_none();
+    let mut at = match start.comment || is_rejected {
+        true => line_end(words.bytes, work.from()),
+        false => work.from(),
+    };
     loop {
         at = skip(words.bytes, at);
         match words.bytes.get(at) {

@@ -102,9 +102,9 @@ impl<'w> Work<'w> {
         self.parser.members
     }
 
-    /// The first word of the list in which the chunk begins.
-    pub(crate) fn name(&self) -> &'w [u8] {
-        &self.chunk.name
+    /// The first word of the list in which the chunk begins; `None` if it was rejected.
+    pub(crate) fn name(&self) -> Option<&'w [u8]> {
+        self.chunk.name.as_deref()
     }
 
     pub(crate) fn start(&self) -> Start {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Body, Draft, HeaderFlaw, Lists, Shape, Stated, Step, TextFile, TextFormat, edge_list, foreign,
-    lists, records,
+    lists, named, records,
 };
 use crate::error::{Error, Result};
 use crate::input::columns::{ColumnChoice, Columns};
@@ -59,8 +59,8 @@ pub(crate) struct Chunk {
     pub(crate) start: Start,
     /// The shape of the body; `None` if the chunk has only a part of the header.
     pub(crate) shape: Option<Shape>,
-    /// The first word of the unfinished list before the chunk, if words are names.
-    pub(crate) name: Vec<u8>,
+    /// The first word of the unfinished list before the chunk, if it is a name.
+    pub(crate) name: Option<Vec<u8>>,
 }
 
 /// The facts about a file that has been read.
@@ -186,8 +186,8 @@ struct Current<'a> {
     at: Start,
     /// Offset of `at` in the text of the file.
     offset: u64,
-    /// The first word of the unfinished list at `at`, if words are names.
-    name: Vec<u8>,
+    /// The first word of the unfinished list at `at`, if it is a name.
+    name: Option<Vec<u8>>,
 }
 
 impl<'a> Current<'a> {
@@ -219,7 +219,7 @@ impl<'a> Current<'a> {
             header_line: 1,
             at,
             offset: 0,
-            name: Vec::new(),
+            name: None,
         };
         if !format.has_columns() {
             current.refuse_columns()?;
@@ -344,10 +344,9 @@ impl<'a> Current<'a> {
     /// end.
     fn remember_name(&mut self, chunk: &Chunk) {
         if self.at.words == 0 {
-            self.name.clear();
+            self.name = None;
         } else if chunk.start.words == 0 {
-            text::word(&chunk.bytes, text::skip(&chunk.bytes, chunk.from))
-                .clone_into(&mut self.name);
+            self.name = named::first_name(&chunk.bytes, chunk.from);
         }
     }
 
