@@ -34,8 +34,9 @@ pub fn pump<C: Default + Send, S>(
         let _ = empty_sender.send(C::default());
     }
     let failure = EarliestFailure::default();
-    let full = Mutex::new(full);
     std::thread::scope(|scope| {
+        // Dropped before the scope ends, also by a panic, so that a producer that waits returns.
+        let (full, empty_sender) = (Mutex::new(full), empty_sender);
         let failure = &failure;
         scope.spawn(move || {
             for number in 0.. {
@@ -100,5 +101,42 @@ impl EarliestFailure {
 
     fn into_result(self) -> Result<()> {
         self.error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use brimful_store::{Budget, Job};
+
+    use super::*;
+
+    /// The result of a pump whose worker begins and works so; `None` if it panics.
+    fn pumped(
+        begin: impl Fn() -> Result<()> + Send + Sync + 'static,
+        work: impl Fn() -> Result<()> + Send + Sync + 'static,
+    ) -> Option<Result<()>> {
+        let (sender, ended) = channel();
+        std::thread::spawn(move || {
+            let resources =
+                Resources::new(Budget::new(1 << 20, 0), Arc::new(Job::new()), Some(1)).unwrap();
+            let produce = |_: &mut ()| Ok(true);
+            let pumped = catch_unwind(AssertUnwindSafe(|| {
+                pump(&resources, produce, &begin, |_, _, _| work(), |_| Ok(()))
+            }));
+            sender.send(pumped.ok()).unwrap();
+        });
+        ended.recv_timeout(Duration::from_secs(60)).expect("the producer waits forever")
+    }
+
+    #[test]
+    fn the_producer_ends_if_all_workers_end_early() {
+        let refuse = || Err(Error::Usage("refused".into()));
+        assert!(pumped(|| Ok(()), || panic!("on purpose")).is_none());
+        assert!(matches!(pumped(refuse, || Ok(())), Some(Err(Error::Usage(_)))));
+        assert!(matches!(pumped(|| Ok(()), refuse), Some(Err(Error::Usage(_)))));
     }
 }
