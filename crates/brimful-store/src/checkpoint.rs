@@ -77,7 +77,13 @@ impl Checkpoints {
         keep: usize,
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
-        let (mut existing, keep) = (complete(&*folder, traffic)?, keep.max(1));
+        let ((mut existing, lost), keep) = (complete(&*folder, traffic)?, keep.max(1));
+        if let Some(newest) = lost {
+            tracing::warn!(folder = %folder.path().display(), newest, "the pointer to the newest \
+                                                                       checkpoint was lost");
+            let payload = manifest::read_number(&*folder, newest, traffic)?;
+            manifest::point_at(&*folder, newest, &payload, traffic)?;
+        }
         // A process that was killed after it published a checkpoint may have left one more than it
         // keeps.
         while existing.len() > keep {
@@ -102,7 +108,7 @@ impl Checkpoints {
     pub fn open_to_read(path: &Path, traffic: &Arc<Traffic>) -> Result<Self> {
         let folder = DiskFolder::new(path);
         let existing = match path.is_dir() {
-            true => complete(&folder, traffic)?.into_iter().collect(),
+            true => complete(&folder, traffic)?.0.into_iter().collect(),
             false => Vec::new(),
         };
         Ok(Self {
@@ -441,18 +447,18 @@ fn number_of_arrays(name: &str) -> Option<u64> {
     name.strip_prefix(ARRAYS)?.parse().ok()
 }
 
-/// The numbers of the complete checkpoints.
+/// The numbers of the complete checkpoints, and the newest of them if the pointer to it is missing
+/// or damaged.
 ///
-/// If the pointer is missing or damaged, the checkpoints whose files are whole count as complete,
-/// and the pointer is written again.
-fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<BTreeSet<u64>> {
+/// Without the pointer, the checkpoints whose files are whole count as complete.
+fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<(BTreeSet<u64>, Option<u64>)> {
     let there: BTreeSet<u64> =
         list(folder)?.iter().filter_map(|name| manifest::number(name)).collect();
     let damage = match current(folder, traffic) {
         // Includes the newest one even if its manifest is missing: reading it reports the error.
         Ok(Some(newest)) => {
             let older = there.into_iter().filter(|number| *number < newest);
-            return Ok(older.chain([newest]).collect());
+            return Ok((older.chain([newest]).collect(), None));
         }
         Ok(None) => None,
         Err(error) if error.kind() == ErrorKind::Corrupt => Some(error),
@@ -466,21 +472,10 @@ fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<BTreeSet<u64>
             Err(error) => return Err(error),
         };
     }
-    match (whole.last(), damage) {
-        (Some(newest), _) => {
-            tracing::warn!(folder = %folder.path().display(), newest, "the pointer to the newest \
-                                                                       checkpoint was lost");
-            manifest::point_at(
-                folder,
-                *newest,
-                &manifest::read_number(folder, *newest, traffic)?,
-                traffic,
-            )?;
-        }
-        (None, Some(damage)) => return Err(damage),
-        (None, None) => {}
+    match (whole.last().copied(), damage) {
+        (None, Some(damage)) => Err(damage),
+        (lost, _) => Ok((whole, lost)),
     }
-    Ok(whole)
 }
 
 /// The manifest of checkpoint `number` and the file of its arrays; an error if they do not belong

@@ -310,6 +310,22 @@ fn what_is_whole_is_found_without_its_pointer() {
     }
 }
 
+#[test]
+fn a_process_that_only_reads_changes_no_folder() {
+    let (folder, resources) = (tempfile::tempdir().unwrap(), resources(1));
+    let path = folder.path().join("checkpoints");
+    let mut checkpoints = Checkpoints::open(&path, 2, &traffic()).unwrap();
+    write(&mut checkpoints, 1, 1, &resources).unwrap();
+    drop(checkpoints);
+    std::fs::remove_file(path.join("current")).unwrap();
+    let reading = Checkpoints::open_to_read(&path, &traffic()).unwrap();
+    assert_eq!(reading.existing().collect::<Vec<_>>(), [1]);
+    assert_eq!(read(&reading, 1, &resources).unwrap(), (1, 1));
+    assert!(!path.join("current").exists());
+    drop(Checkpoints::open(&path, 2, &traffic()).unwrap());
+    assert!(path.join("current").exists());
+}
+
 const LAST_STEP: u64 = 4;
 
 /// Writes the checkpoints of some steps and discards them; the operation `last` ends the process.
