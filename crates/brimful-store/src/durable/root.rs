@@ -102,10 +102,14 @@ impl Root {
         })
     }
 
-    /// The newest whole copy, and whether both copies are equal.
+    /// The newest whole copy, and whether both copies are equal. An older copy of this version is
+    /// not used instead of one of a newer version.
     pub(super) fn choose(copies: &[u8], path: &Path) -> Result<(Self, bool)> {
         let (first, second) = copies.split_at(copies.len().min(ROOT_BYTES));
         match (Self::decode(first, path, 0), Self::decode(second, path, ROOT_OFFSETS[1])) {
+            (Err(error @ Error::Version { .. }), _) | (_, Err(error @ Error::Version { .. })) => {
+                Err(error)
+            }
             (Ok(a), Ok(b)) if b.generation > a.generation => Ok((b, false)),
             (Ok(a), Ok(b)) => {
                 let same = a == b;

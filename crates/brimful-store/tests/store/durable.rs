@@ -345,7 +345,8 @@ fn another_kind_and_a_newer_version_are_refused() {
     let other = Purpose { kind: 8, ..PURPOSE };
     let refused = PageFile::open(&folder, &other, memory(minimum_bytes(PAGE)), &traffic());
     assert!(matches!(refused, Err(Error::PageKind { found: 7, expected: 8, .. })));
-    let mut bytes = contents(&folder, "pages");
+    let whole = contents(&folder, "pages");
+    let mut bytes = whole.clone();
     (bytes[8], bytes[4096 + 8]) = (2, 2);
     replace(&folder, "pages", &bytes);
     assert!(
@@ -356,8 +357,12 @@ fn another_kind_and_a_newer_version_are_refused() {
         let sum = checksum(&root[..4088]);
         root[4088..].copy_from_slice(&sum.to_le_bytes());
     }
-    replace(&folder, "pages", &bytes);
-    assert!(matches!(open(&folder), Err(Error::Version { found: 2, supported: 1, .. })));
+    let newer = bytes[..4096].to_vec();
+    let (first, second) = ([&newer, &whole[4096..]].concat(), [&whole[..4096], &newer].concat());
+    for bytes in [bytes, first, second] {
+        replace(&folder, "pages", &bytes);
+        assert!(matches!(open(&folder), Err(Error::Version { found: 2, supported: 1, .. })));
+    }
     assert!(matches!(create(&folder), Err(Error::Exists { .. })));
 }
 
