@@ -160,8 +160,9 @@ impl PageFile {
             .and_then(|()| self.file.sync());
         let mut space = self.space();
         if durable.is_err() {
-            // The old root may still be the durable one: the slots that it names stay.
-            collected.retired.iter().for_each(|slot| space.slots.retire(slot));
+            // Either root may be the durable one: the slots that they name stay until the next.
+            let named = collected.retired.iter().chain(collected.directory);
+            named.for_each(|slot| space.slots.retire(slot));
             return durable;
         }
         collected.retired.iter().for_each(|slot| space.slots.free(slot));

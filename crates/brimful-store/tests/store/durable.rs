@@ -397,6 +397,24 @@ fn space_is_reused_and_given_back() {
 }
 
 #[test]
+fn syncs_that_fail_at_their_root_lose_no_space() {
+    let folder = FaultFolder::new();
+    let pages = create(&folder).unwrap();
+    let page = PageId::new(0, 0);
+    for round in 0..100 {
+        put(&pages, page, round).unwrap();
+        // The page, its part of the table and the directory are written before the root.
+        folder.set_plan(FaultPlan::new().fail(Operation::Write, 4, Fault::Io));
+        assert!(matches!(pages.sync(b""), Err(Error::Io { operation: "write", .. })));
+        folder.set_plan(FaultPlan::new());
+        assert_eq!(get(&open(&folder.crash()).unwrap().0, page).unwrap(), 0);
+    }
+    pages.sync(b"").unwrap();
+    assert!(pages.file_bytes().unwrap() < 40 * PAGE as u64, "{}", pages.file_bytes().unwrap());
+    assert_eq!(get(&open(&folder.crash()).unwrap().0, page).unwrap(), 99);
+}
+
+#[test]
 fn many_threads_read_change_and_sync_at_once() {
     let _turn = crate::folders::turn_with_real_files();
     let folder = tempfile::tempdir().unwrap();
