@@ -23,6 +23,7 @@ pub struct ShardFile {
     /// The folder, name and length in bytes of the file of block starts. The file is open only
     /// while it is in use.
     folder: Arc<dyn Folder>,
+    traffic: Arc<Traffic>,
     directory_name: String,
     directory_bytes: u64,
     directory_seal: u64,
@@ -94,6 +95,7 @@ impl ShardFile {
             shards,
             weights,
             folder: folder.shared(),
+            traffic: Arc::clone(traffic),
             directory_name: names.blocks,
             directory_bytes,
             directory_seal: directory.seal(),
@@ -157,13 +159,8 @@ impl ShardFile {
     /// [`Error::Replaced`] if the folder now has a different file of this name, or none.
     pub fn open_directory(&self) -> Result<SealedFile> {
         let replaced = || Error::Replaced { path: self.folder.path().into() };
-        match SealedFile::open(
-            &*self.folder,
-            &self.directory_name,
-            Kind::Directory,
-            0,
-            &Arc::default(),
-        ) {
+        let (name, kind) = (&self.directory_name, Kind::Directory);
+        match SealedFile::open(&*self.folder, name, kind, 0, &self.traffic) {
             Ok(file) if file.seal() == self.directory_seal => Ok(file),
             Ok(_) => Err(replaced()),
             Err(error) if error.is_missing() => Err(replaced()),
