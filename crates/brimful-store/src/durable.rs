@@ -203,7 +203,7 @@ impl PageFile {
         if names.iter().any(|name| name == purpose.name) {
             return Err(Error::Exists { path });
         }
-        let file = StoreFile::create(folder, &partial, traffic)?.counted_as(Content::Records);
+        let file = of_pages(StoreFile::create(folder, &partial, traffic)?);
         let pages = Self::new(
             file,
             purpose,
@@ -235,8 +235,7 @@ impl PageFile {
         memory: Reservation,
         traffic: &Arc<Traffic>,
     ) -> Result<(Self, Vec<u8>)> {
-        let file =
-            StoreFile::open_to_change(folder, purpose.name, traffic)?.counted_as(Content::Records);
+        let file = of_pages(StoreFile::open_to_change(folder, purpose.name, traffic)?);
         let length = file.len()?;
         if length < ROOTS_BYTES / 2 {
             let problem = format!(
@@ -566,6 +565,11 @@ impl PageFile {
     fn space(&self) -> MutexGuard<'_, Space> {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A file of pages, with its errors and its share of the traffic.
+fn of_pages(file: StoreFile) -> StoreFile {
+    file.counted_as(Content::Records).cut_as(Error::corrupt_pages)
 }
 
 /// The offset of slot 0: after the roots, at a multiple of the page.

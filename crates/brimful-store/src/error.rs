@@ -162,6 +162,16 @@ impl Error {
         Self::Corrupt { path: path.into(), offset, problem: problem.into(), remedy }
     }
 
+    /// Like [`Error::corrupt`], for a scratch file, which only the disk or another program damages.
+    pub(crate) fn corrupt_scratch(
+        path: impl Into<PathBuf>,
+        offset: u64,
+        problem: impl Into<String>,
+    ) -> Self {
+        let remedy = "check the disk and start again";
+        Self::Corrupt { path: path.into(), offset, problem: problem.into(), remedy }
+    }
+
     /// A given budget of `budget` bytes where `needed` bytes are the least.
     pub fn too_small(budget: u64, needed: u64, purpose: impl Into<String>) -> Self {
         let purpose = purpose.into();

@@ -21,6 +21,8 @@ pub struct StoreFile {
     device: Box<dyn Device>,
     path: PathBuf,
     content: Content,
+    /// Makes the error of a file that ends too early, with its remedy.
+    cut: fn(PathBuf, u64, String) -> Error,
     traffic: Arc<Traffic>,
     poisoned: AtomicBool,
     /// The end of the bytes written to a nameless file; `None` for a file with a name.
@@ -64,14 +66,27 @@ impl StoreFile {
         let device = folder
             .scratch()
             .map_err(|e| Error::io(folder.path(), "create a scratch file in", e))?;
-        let mut file = Self::new(device, path, traffic);
+        let mut file = Self::new(device, path, traffic).cut_as(Error::corrupt_scratch);
         file.scratch_end = Some(AtomicU64::new(0));
         Ok(file)
     }
 
     fn new(device: Box<dyn Device>, path: PathBuf, traffic: &Arc<Traffic>) -> Self {
-        let (content, traffic) = (Content::Working, Arc::clone(traffic));
-        Self { device, path, content, traffic, poisoned: AtomicBool::new(false), scratch_end: None }
+        Self {
+            device,
+            path,
+            content: Content::Working,
+            cut: Error::corrupt,
+            traffic: Arc::clone(traffic),
+            poisoned: AtomicBool::new(false),
+            scratch_end: None,
+        }
+    }
+
+    /// Makes the error of a file that ends too early by `cut`; the default is [`Error::corrupt`].
+    pub(crate) fn cut_as(mut self, cut: fn(PathBuf, u64, String) -> Error) -> Self {
+        self.cut = cut;
+        self
     }
 
     /// Counts the traffic of the file as `content`; the default is [`Content::Working`].
@@ -104,7 +119,7 @@ impl StoreFile {
                 Ok(0) => {
                     let missing = counted(buffer.len() - done, "byte");
                     let problem = format!("the file ends {missing} too early");
-                    return Err(Error::corrupt(&self.path, offset + done as u64, problem));
+                    return Err((self.cut)(self.path.clone(), offset + done as u64, problem));
                 }
                 Ok(n) => done += n,
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}

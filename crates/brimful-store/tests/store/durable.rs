@@ -339,6 +339,19 @@ fn a_cut_file_is_corrupt() {
 }
 
 #[test]
+fn a_file_that_is_cut_while_it_is_open_is_filled_again() {
+    let folder = FaultFolder::new();
+    let pages = create(&folder).unwrap();
+    (0..80).for_each(|number| put(&pages, PageId::new(0, number), number).unwrap());
+    pages.sync(b"").unwrap();
+    let (pages, _) = open(&folder).unwrap();
+    folder.open_to_change("pages").unwrap().set_len(3 * PAGE as u64).unwrap();
+    let cut = get(&pages, PageId::new(0, 79)).unwrap_err();
+    assert!(matches!(&cut, Error::Corrupt { .. }));
+    assert!(cut.to_string().ends_with("from a copy or fill it again"), "{cut}");
+}
+
+#[test]
 fn another_kind_and_a_newer_version_are_refused() {
     let folder = FaultFolder::new();
     drop(create(&folder).unwrap());

@@ -158,3 +158,17 @@ fn a_failed_sync_refuses_the_file_until_it_is_reopened() {
     folder.sync().unwrap();
     assert!(contents(&folder.crash(), "a").is_empty());
 }
+
+#[test]
+fn the_remedy_of_a_cut_file_fits_its_use() {
+    let (folder, traffic) = (FaultFolder::new(), traffic());
+    let named = StoreFile::create(&folder, "a", &traffic).unwrap();
+    let scratch = StoreFile::scratch(&folder, &traffic).unwrap();
+    for (file, remedy) in
+        [(named, "import the graph again"), (scratch, "check the disk and start again")]
+    {
+        let cut = file.read_exact_at(&mut [0; 9], 0).unwrap_err().to_string();
+        assert!(cut.contains("the file ends 9 bytes too early"), "{cut}");
+        assert!(cut.ends_with(remedy), "{cut}");
+    }
+}
