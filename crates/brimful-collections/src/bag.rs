@@ -298,7 +298,7 @@ impl RecordBag {
         let record = self.read_at(id, position)?;
         match f.take() {
             Some(f) => Ok(f(&record)),
-            None => Err(self.damaged(id, position, "it was seen twice")),
+            None => Err(StoreError::Internal(format!("record {id} was read twice")).into()),
         }
     }
 

@@ -5,8 +5,9 @@
 use std::path::Path;
 
 use brimful_store::budget::OwnerMemory;
-use brimful_store::durable::{PageFile, Purpose, minimum_bytes};
+use brimful_store::durable::{MAX_META_BYTES, PageFile, Purpose, minimum_bytes};
 use brimful_store::external::{FolderLock, make_folder};
+use brimful_store::wording::counted;
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources};
 
 use crate::WINDOW_PAGES;
@@ -76,6 +77,12 @@ pub(crate) fn open_pages(
     (meta, fixed_bytes): (&[u8], usize),
 ) -> Result<(PageFile, Vec<u8>)> {
     options.require_page_size()?;
+    if meta.len() > MAX_META_BYTES {
+        return Err(Error::Usage(format!(
+            "the description of the records is {} too long; shorten it",
+            counted(meta.len() - MAX_META_BYTES, "byte")
+        )));
+    }
     let wanted = options.memory_bytes - options.batch_bytes() as u64;
     let memory = options
         .resources

@@ -6,9 +6,9 @@ use std::borrow::Cow;
 
 use bytemuck::{AnyBitPattern, NoUninit};
 
-use brimful_store::Job;
+use brimful_store::{Error as StoreError, Job};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Bytes of a message.
 pub type Message = Box<dyn AsRef<[u8]> + Send>;
@@ -58,4 +58,9 @@ pub(crate) fn take<T: AnyBitPattern + NoUninit>(
     records.clear();
     records.extend_from_slice(&own);
     Some(())
+}
+
+/// The error of a message that is not as it was sent.
+pub(crate) fn damaged() -> Error {
+    StoreError::Internal("another process of the run sent a damaged message".into()).into()
 }

@@ -462,10 +462,8 @@ impl PageFile {
             Some(slot) => self.read_slot(slot, entry.checksum, &mut bytes)?,
             None => bytes.fill(0),
         }
-        let path = self.file.path();
-        stripe
-            .insert(page, bytes, false)
-            .ok_or_else(|| Error::corrupt_pages(path, 0, "a page without a frame"))
+        let frame = stripe.insert(page, bytes, false);
+        frame.ok_or_else(|| Error::Internal("a page that was read has no frame".into()))
     }
 
     /// Returns memory for one more page in a stripe; evicts a page, after writing it if it is

@@ -128,6 +128,9 @@ pub enum Error {
     /// The work was canceled.
     #[error("interrupted")]
     Interrupted,
+    /// A fault of brimful.
+    #[error("internal error: {0}; this is a fault of brimful, please report it with this message")]
+    Internal(String),
 }
 
 impl Error {
@@ -209,6 +212,7 @@ impl Error {
             Self::Exists { .. } => ErrorKind::Usage,
             Self::Budget { .. } => ErrorKind::Budget,
             Self::Interrupted => ErrorKind::Interrupted,
+            Self::Internal(_) => ErrorKind::Internal,
         }
     }
 }

@@ -88,7 +88,7 @@ fn read_one(folder: &dyn Folder, name: &str, kind: Kind, traffic: &Arc<Traffic>)
 /// Replaces a file of that number that a crash left before the pointer moved.
 ///
 /// # Errors
-/// [`Error::Exists`] if `number` is current: replacing it would leave no valid manifest for a
+/// [`Error::Internal`] if `number` is current: replacing it would leave no valid manifest for a
 /// while.
 pub fn publish(
     folder: &dyn Folder,
@@ -98,7 +98,8 @@ pub fn publish(
 ) -> Result<()> {
     let name = self::name(number);
     if matches!(read_pointer(folder, traffic), Ok((current, _)) if current == number) {
-        return Err(Error::Exists { path: folder.path().join(name) });
+        let path = folder.path().join(name);
+        return Err(Error::Internal(format!("{} is current and is not replaced", path.display())));
     }
     write_one(folder, &name, Kind::Manifest, payload, traffic)?;
     point_at(folder, number, payload, traffic)

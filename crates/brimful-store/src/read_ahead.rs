@@ -154,9 +154,6 @@ impl<'p> ReadAhead<'p> {
     pub fn take(&mut self) -> Result<Option<Buffer>> {
         assert!(!self.pending.is_empty(), "a read was asked for");
         let answer = self.pending.pop_front().and_then(|receiver| receiver.recv().ok());
-        answer.unwrap_or_else(|| {
-            let error = std::io::Error::other("the reading thread ended");
-            Err(Error::io("a thread that reads ahead", "wait for", error))
-        })
+        answer.unwrap_or_else(|| Err(Error::Internal("a thread that reads ahead ended".into())))
     }
 }

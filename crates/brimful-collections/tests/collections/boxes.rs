@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use brimful_collections::{DiskBox, Error, FrequencyCounter, Ids, Order, RecordBox};
-use brimful_store::Error as StoreError;
 use brimful_store::fault::{FaultFolder, FaultPlan, Operation};
+use brimful_store::{Error as StoreError, Folder};
 
 use crate::{Random, in_a_minute, options};
 
@@ -242,6 +242,17 @@ fn a_budget_that_a_refusal_names_is_enough() {
         let refused = DiskBox::<[u64; 512]>::open_in(&folder, shared.clone().memory(given));
         refusal(refused.map(drop), needed + 1000);
     }
+}
+
+#[test]
+fn a_description_that_is_too_long_is_refused_before_the_box_is_made() {
+    let folder = FaultFolder::new();
+    let open = |bytes: usize| RecordBox::open_in(&folder, 8, &vec![b'x'; bytes], options(MEMORY));
+    let refused = open(4001 - 16).unwrap_err();
+    assert!(matches!(refused, Error::Usage(_)), "{refused}");
+    assert!(refused.to_string().contains("is 1 byte too long"), "{refused}");
+    assert_eq!(folder.list().unwrap().len(), 0);
+    open(4000 - 16).unwrap();
 }
 
 #[test]

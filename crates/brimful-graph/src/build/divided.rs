@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::build::edge_writer::RecordWriter;
 use crate::build::records::{EdgeRecord, KeyLayout, RecordWork};
 use crate::build::shards::{Encoded, IndexWriter, ShardSorter, encoding_bytes};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::input::distributed::DistributedEdges;
 use crate::input::policy::{Applied, Policy};
-use crate::message::{Message, put, take};
+use crate::message::{Message, damaged, put, take};
 use crate::read::degree_counter::DegreeCounter;
 use crate::read::shards::{Geometry, PackedSegment};
 use crate::read::weight_range::WeightRange;
@@ -293,13 +293,6 @@ fn take_segment(rest: &mut &[u8]) -> Option<Encoded> {
         _ => return None,
     };
     Some((PackedSegment::take(rest)?, weights))
-}
-
-fn damaged() -> Error {
-    Error::input(
-        "the cluster",
-        "a process that sorts edges sent a damaged message; please report it",
-    )
 }
 
 #[cfg(test)]

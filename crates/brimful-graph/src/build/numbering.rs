@@ -18,8 +18,8 @@ use crate::error::Result;
 use crate::ids::external::IdType;
 use crate::input::distributed::take_edges;
 use crate::input::formats::parser::Output;
-use crate::input::parsed::{RANGES, batch, damaged};
-use crate::message::{Message, put, take_records};
+use crate::input::parsed::{RANGES, batch};
+use crate::message::{Message, damaged, put, take_records};
 use crate::order::classes::{Mark, is_counted};
 
 /// The facts that another process needs to number ids.

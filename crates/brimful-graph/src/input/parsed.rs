@@ -8,12 +8,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::edges::EdgeBatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::names::RunFacts;
 use crate::input::formats::parser::Output;
 use crate::input::policy::Policy;
 use crate::input_position::PositionedEdge;
-use crate::message::{put, take};
+use crate::message::{damaged, put, take};
 use crate::order::choice::Sampled;
 
 /// The choices of an import that concern the scan of edges.
@@ -142,7 +142,7 @@ fn take_ids(rest: &mut &[u8], ids: &mut Vec<u64>) -> Option<()> {
 /// Reads a message of edges and vertices, which replace those of `out`.
 ///
 /// # Errors
-/// [`Error::Input`] if it is damaged.
+/// An internal error if it is damaged.
 pub(crate) fn take_batch(message: &[u8], out: &mut Output) -> Result<()> {
     let rest = message.split_first().filter(|(kind, _)| usize::from(**kind) == BATCH);
     rest.and_then(|(_, rest)| take_edges(rest, out)).ok_or_else(damaged)
@@ -185,7 +185,7 @@ impl Names<'_> {
 /// Reads a piece of names.
 ///
 /// # Errors
-/// [`Error::Input`] if it is damaged.
+/// An internal error if it is damaged.
 pub(crate) fn names_of(mut message: &[u8]) -> Result<Names<'_>> {
     let (mut length, mut facts) = (Vec::new(), Vec::new());
     let rest = take(&mut message, &mut length).and_then(|()| take(&mut message, &mut facts));
@@ -195,12 +195,6 @@ pub(crate) fn names_of(mut message: &[u8]) -> Result<Names<'_>> {
         }
         _ => Err(damaged()),
     }
-}
-
-/// The error of a message that is not as it was sent.
-pub(crate) fn damaged() -> Error {
-    let problem = "a process that reads edges sent a damaged message; please report it";
-    Error::input("the cluster", problem)
 }
 
 #[cfg(test)]

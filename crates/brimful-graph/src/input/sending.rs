@@ -19,13 +19,12 @@ use crate::input::formats::parser::{OnError, Output, TextParser};
 use crate::input::formats::reader::{CHUNK_BYTES, Chunk, TextReader, no_names};
 use crate::input::id_choice::{self, IdChoice};
 use crate::input::parsed::{
-    BATCH, END, Names, RANGES, Replacement, ScanChoices, Scanned, batch, damaged, end_message,
-    take_batch,
+    BATCH, END, Names, RANGES, Replacement, ScanChoices, Scanned, batch, end_message, take_batch,
 };
 use crate::input::policy::Policy;
 use crate::input::scan::InputScan;
 use crate::input::stream::EdgeStream;
-use crate::message::{Message, records_of};
+use crate::message::{Message, damaged, records_of};
 use crate::order::bitmap::IdBitmap;
 use crate::order::choice::Sampled;
 

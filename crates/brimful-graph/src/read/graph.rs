@@ -182,8 +182,8 @@ impl Graph {
     ) -> Result<()> {
         description.format = description.written_format();
         description.seals = Self::of_files(folder, description.clone(), traffic)?.seals().collect();
-        let payload =
-            serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
+        let payload = serde_json::to_vec_pretty(&description)
+            .map_err(|e| StoreError::Internal(e.to_string()))?;
         Ok(manifest::publish(folder, number, &payload, traffic)?)
     }
 

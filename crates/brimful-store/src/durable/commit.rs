@@ -148,7 +148,7 @@ impl PageFile {
             if meta.len() > MAX_META_BYTES {
                 let problem =
                     format!("a description of {} bytes does not fit into its root", meta.len());
-                return Err(Error::io(self.file.path(), "write", std::io::Error::other(problem)));
+                return Err(Error::Internal(problem));
             }
             self.write_dirty_pages()?;
             self.write_table(committed, meta)?

@@ -14,9 +14,10 @@ use crate::input::distributed::{
     DistributedEdges, DistributedFiles, DistributedKind, FILE_POSITIONS, RankTask, check_files,
 };
 use crate::input::formats::parser::Found;
-use crate::input::parsed::{End, Names, Replacement, ScanChoices, damaged, end_of, names_of};
+use crate::input::parsed::{End, Names, Replacement, ScanChoices, end_of, names_of};
 use crate::input::scan::text::summarized;
 use crate::input::scan::{Declared, InputScan, Reader, ScanSummary, alone};
+use crate::message::damaged;
 use crate::order::bitmap::ranges::ranges_of;
 use crate::order::bitmap::ranks::{IdRanks, PAGE_BYTES};
 
