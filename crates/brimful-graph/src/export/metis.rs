@@ -14,7 +14,7 @@ use brimful_store::sorter::{self, Sorter};
 use super::numbering::Numbering;
 use super::sink::Sink;
 use super::{EdgeReader, Exporting, FLUSH_BYTES, OTHERS, READING_BYTES};
-use crate::build::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
+use crate::build::records::{EdgeRecord, KeyLayout, RecordWork, WeightedPair};
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::input_position::UNKNOWN;
@@ -46,11 +46,21 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
     // Records sort by vertex, then by neighbor.
     let vertex_bits = KeyLayout::new(exporting.graph.vertices(), 1).vertex_bits;
     let layout = KeyLayout { vertex_bits, interval_bits: 0 };
-    match (layout.is_narrow(), graph.weighted) {
-        (true, false) => write_lines::<u64>(exporting, numbering, layout),
-        (true, true) => write_lines::<WeightedKey>(exporting, numbering, layout),
-        (false, false) => write_lines::<Pair>(exporting, numbering, layout),
-        (false, true) => write_lines::<WeightedPair>(exporting, numbering, layout),
+    layout.with_records(graph.weighted, false, LineWriting { exporting, numbering, layout })
+}
+
+/// The lines of the vertices, to be written.
+struct LineWriting<'e, 'g> {
+    exporting: &'e Exporting<'g>,
+    numbering: Numbering<'e>,
+    layout: KeyLayout,
+}
+
+impl RecordWork for LineWriting<'_, '_> {
+    type Done = Result<u64>;
+
+    fn with<R: EdgeRecord>(self) -> Result<u64> {
+        write_lines::<R>(self.exporting, self.numbering, self.layout)
     }
 }
 

@@ -7,7 +7,7 @@ use brimful_store::sorter::{self, Filled, Sorting};
 
 use super::{IDS_BYTES, index_bytes, minimum_bytes};
 use crate::build::degrees;
-use crate::build::records::{KeyLayout, Pair, WeightedKey, WeightedPair};
+use crate::build::records::{EdgeRecord, KeyLayout, RecordWork, WeightedPair};
 use crate::build::shards::encoding_bytes;
 use crate::build::sizes::{Sizes, WEIGHT_BYTES};
 use crate::input::policy::Policy;
@@ -73,17 +73,22 @@ pub struct Reading {
     pub policy: Policy,
 }
 
+/// Returns the bytes of a record.
+struct RecordBytes;
+
+impl RecordWork for RecordBytes {
+    type Done = usize;
+
+    fn with<R: EdgeRecord>(self) -> usize {
+        size_of::<R>()
+    }
+}
+
 /// The forecast of sorting the edges of an index in `bytes` of memory, with input positions if
 /// `positioned`.
 fn sorting(sizes: &Sizes, positioned: bool, bytes: u64, workers: usize) -> Filled {
     let layout = KeyLayout::new(sizes.vertices, Geometry::default().interval_bits);
-    let record_bytes = match (layout.is_narrow(), sizes.weighted) {
-        (true, false) => size_of::<u64>(),
-        (true, true) => size_of::<WeightedKey>(),
-        (false, false) => size_of::<Pair>(),
-        (false, true) => size_of::<WeightedPair>(),
-    };
-    let record_bytes = record_bytes + if positioned { size_of::<u64>() } else { 0 };
+    let record_bytes = layout.with_records(sizes.weighted, positioned, RecordBytes);
     Sorting { records: sizes.arcs(), record_bytes, bytes, workers, writers: workers }.forecast()
 }
 
