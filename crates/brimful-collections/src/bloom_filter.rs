@@ -14,7 +14,7 @@ use brimful_store::external::FolderLock;
 use brimful_store::wording::counted;
 use brimful_store::{Error as StoreError, Folder};
 
-use crate::by_range::{Asked, by_range, question_len};
+use crate::by_range::{Asked, by_range, question_len, visit_pages};
 use crate::error::{Error, Result};
 use crate::fields::u64_at;
 use crate::folder::{Kind, folder_of, is_new, lock_folder, open_pages, window};
@@ -255,20 +255,11 @@ impl BloomFilter {
         sorted: &[Asked],
         found: &mut Vec<(u32, bool)>,
     ) -> Result<()> {
-        let page_of = |asked: &Asked| self.page_of(asked.mixed);
-        let groups = sorted.chunk_by(|a, b| page_of(a) == page_of(b));
-        let wanted =
-            groups.filter_map(|group| group.first()).map(|first| PageId::new(0, page_of(first)));
-        scanner.visit(wanted, |page, bytes| {
-            self.options.resources.job.check()?;
-            let from = sorted.partition_point(|asked| page_of(asked) < page.number());
-            let rest = sorted.get(from..).unwrap_or_default();
-            let group = rest.iter().take_while(|asked| page_of(asked) == page.number());
-            let there = group.filter(|asked| self.may_be(bytes, asked.mixed));
+        let page_of = |mixed| PageId::new(0, self.page_of(mixed));
+        visit_pages(scanner, &self.options.resources.job, sorted, page_of, |bytes, group| {
+            let there = group.iter().filter(|asked| self.may_be(bytes, asked.mixed));
             found.extend(there.map(|asked| (asked.index, true)));
-            Ok(())
-        })?;
-        Ok(())
+        })
     }
 
     /// Reads everything on disk and verifies its checksums. Returns the number of bytes read.

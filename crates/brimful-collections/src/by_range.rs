@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use brimful_store::Job;
+use brimful_store::durable::{PageId, Scanner};
 use brimful_store::sorter::{Record, sort_in_memory};
 use bytemuck::{Pod, Zeroable};
 
@@ -108,6 +109,29 @@ where
         }
     }
     Ok(answers)
+}
+
+/// Passes the bytes of each page that has some of `sorted`, and those keys, to `visit`; the page of a
+/// mixed key is `page_of(key)`, which ascends.
+pub(crate) fn visit_pages(
+    scanner: &mut Scanner<'_>,
+    job: &Job,
+    sorted: &[Asked],
+    page_of: impl Fn(u64) -> PageId,
+    mut visit: impl FnMut(&[u8], &[Asked]),
+) -> Result<()> {
+    let page_of = |asked: &Asked| page_of(asked.mixed);
+    let groups = sorted.chunk_by(|a, b| page_of(a) == page_of(b));
+    let wanted = groups.filter_map(|group| group.first()).map(page_of);
+    scanner.visit(wanted, |page, bytes| {
+        job.check()?;
+        let from = sorted.partition_point(|asked| page_of(asked) < page);
+        let rest = sorted.get(from..).unwrap_or_default();
+        let count = rest.iter().take_while(|asked| page_of(asked) == page).count();
+        visit(bytes, rest.get(..count).unwrap_or_default());
+        Ok(())
+    })?;
+    Ok(())
 }
 
 /// The smallest and the greatest mixed key of a range: the product of a mixed key and the number of

@@ -15,7 +15,7 @@ use brimful_store::{Error as StoreError, ErrorKind, Job, Resources, Result as St
 
 use crate::WINDOW_PAGES;
 use crate::bucket::{Entries, HEADER_BYTES, Merged};
-use crate::by_range::Asked;
+use crate::by_range::{Asked, visit_pages};
 use crate::error::{Error, Result};
 use crate::fields::put;
 use crate::folder::window;
@@ -162,19 +162,10 @@ impl HashPages {
     ) -> Result<()> {
         let buckets = self.doubled(scanner.pages(), None)?;
         let bits = buckets.bits;
-        let bucket_of = |asked: &Asked| bucket(asked.mixed, bits);
-        let groups = sorted.chunk_by(|a, b| bucket_of(a) == bucket_of(b));
-        let wanted =
-            groups.filter_map(|group| group.first()).map(|first| self.page(bucket_of(first)));
-        scanner.visit(wanted, |page, bytes| {
-            job.check()?;
-            let from = sorted.partition_point(|asked| bucket_of(asked) < page.number());
-            let rest = sorted.get(from..).unwrap_or_default();
-            let group = rest.iter().take_while(|asked| bucket_of(asked) == page.number());
-            self.entries.find_sorted(bytes, group, &mut found);
-            Ok(())
-        })?;
-        Ok(())
+        let page_of = |mixed| self.page(bucket(mixed, bits));
+        visit_pages(scanner, job, sorted, page_of, |bytes, group| {
+            self.entries.find_sorted(bytes, group.iter(), &mut found);
+        })
     }
 
     /// Adds ascending mixed keys: to a set, or to a map whose values count them. The error includes
