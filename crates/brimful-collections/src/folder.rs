@@ -7,6 +7,7 @@ use std::path::Path;
 use brimful_store::budget::OwnerMemory;
 use brimful_store::durable::{MAX_META_BYTES, PageFile, Purpose, minimum_bytes};
 use brimful_store::external::{FolderLock, make_folder};
+use brimful_store::file::list_names;
 use brimful_store::wording::counted;
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources};
 
@@ -64,8 +65,7 @@ pub(crate) fn lock_folder(path: &Path) -> Result<(DiskFolder, FolderLock)> {
 
 /// True if `folder` has no collection.
 pub(crate) fn is_new(folder: &dyn Folder) -> Result<bool> {
-    let names = folder.list().map_err(|e| StoreError::io(folder.path(), "list", e))?;
-    Ok(!names.iter().any(|name| name == PAGES))
+    Ok(!list_names(folder)?.iter().any(|name| name == PAGES))
 }
 
 /// Opens the pages in `folder`, or makes them with the description `meta`, whose first

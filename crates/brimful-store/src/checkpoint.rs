@@ -19,6 +19,7 @@ use bytemuck::Pod;
 use crate::device::{DiskFolder, Folder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::external::{FolderLock, make_folder};
+use crate::file::{list_names, remove_if_present};
 use crate::manifest;
 use crate::resources::Resources;
 use crate::scratch::ScratchArray;
@@ -217,7 +218,7 @@ impl Drop for Checkpoints {
         // This is the unfinished file of the next checkpoint, or the old file that the next
         // checkpoint would have overwritten. If it stays, the next opening of the folder removes
         // it.
-        let _ = remove(&*self.folder, &arrays(self.next));
+        let _ = remove_if_present(&*self.folder, &arrays(self.next));
         if self.lock.is_some() && self.existing.is_empty() && self.of_run.is_empty() {
             // The folder was not used. If its removal fails, an empty folder stays.
             let _ = remove_all(&*self.folder);
@@ -386,7 +387,7 @@ pub fn discard(path: &Path) -> Result<()> {
 /// Removes the checkpoints in a folder whose lock is held, and the folder if it holds nothing else.
 fn remove_all(folder: &dyn Folder) -> Result<()> {
     discard_in(folder)?;
-    remove(folder, FolderLock::NAME)?;
+    remove_if_present(folder, FolderLock::NAME)?;
     match std::fs::remove_dir(folder.path()) {
         Err(e) if e.kind() != DirectoryNotEmpty => Err(Error::io(folder.path(), "remove", e)),
         _ => Ok(()),
@@ -396,7 +397,7 @@ fn remove_all(folder: &dyn Folder) -> Result<()> {
 /// Removes the checkpoints in `folder`, beginning with the pointer and the manifests that make them
 /// complete.
 pub fn discard_in(folder: &dyn Folder) -> Result<()> {
-    remove(folder, manifest::CURRENT)?;
+    remove_if_present(folder, manifest::CURRENT)?;
     remove_but(folder, |_| false, None)
 }
 
@@ -434,7 +435,9 @@ fn refuse_others(folder: &dyn Folder) -> Result<()> {
             || manifest::number(name).is_some()
             || number_of_arrays(name).is_some()
     };
-    let Some(other) = list(folder)?.into_iter().find(|name| !is_ours(name)) else { return Ok(()) };
+    let Some(other) = list_names(folder)?.into_iter().find(|name| !is_ours(name)) else {
+        return Ok(());
+    };
     let problem = format!(
         "it contains {other}, which is not a checkpoint; name a folder for the checkpoints of this \
          run alone"
@@ -453,7 +456,7 @@ fn number_of_arrays(name: &str) -> Option<u64> {
 /// Without the pointer, the checkpoints whose files are whole count as complete.
 fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<(BTreeSet<u64>, Option<u64>)> {
     let there: BTreeSet<u64> =
-        list(folder)?.iter().filter_map(|name| manifest::number(name)).collect();
+        list_names(folder)?.iter().filter_map(|name| manifest::number(name)).collect();
     let damage = match current(folder, traffic) {
         // Includes the newest one even if its manifest is missing: reading it reports the error.
         Ok(Some(newest)) => {
@@ -520,10 +523,6 @@ fn arrays(number: u64) -> String {
     format!("{ARRAYS}{number}")
 }
 
-fn list(folder: &dyn Folder) -> Result<Vec<String>> {
-    folder.list().map_err(|e| Error::io(folder.path(), "list", e))
-}
-
 /// Removes the files of all checkpoints except the `kept` ones, manifests first, and an unfinished
 /// pointer. If `next` is given, one file of arrays is renamed for the `next` checkpoint, which
 /// overwrites it.
@@ -532,13 +531,13 @@ fn remove_but(
     kept: impl Fn(u64) -> bool,
     mut next: Option<u64>,
 ) -> Result<()> {
-    let names = list(folder)?;
+    let names = list_names(folder)?;
     let names_with =
         |number: fn(&str) -> Option<u64>| names.iter().filter(move |name| number(name).is_some());
     for name in
         names_with(manifest::number).filter(|name| !manifest::number(name).is_some_and(&kept))
     {
-        remove(folder, name)?;
+        remove_if_present(folder, name)?;
     }
     for name in
         names_with(number_of_arrays).filter(|name| !number_of_arrays(name).is_some_and(&kept))
@@ -548,19 +547,11 @@ fn remove_but(
                 let fail = |e| Error::io(folder.path().join(name), "rename", e);
                 folder.rename(name, &next).map_err(fail)?;
             }
-            None => remove(folder, name)?,
+            None => remove_if_present(folder, name)?,
         }
     }
     match names.iter().find(|name| *name == manifest::CURRENT_NEW) {
-        Some(name) => remove(folder, name),
+        Some(name) => remove_if_present(folder, name),
         None => Ok(()),
-    }
-}
-
-/// Removes a file; a missing one is not an error.
-fn remove(folder: &dyn Folder, name: &str) -> Result<()> {
-    match folder.remove(name) {
-        Err(e) if e.kind() != NotFound => Err(Error::io(folder.path().join(name), "remove", e)),
-        _ => Ok(()),
     }
 }

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use crate::budget::Reservation;
 use crate::device::Folder;
 use crate::error::{Error, Result};
-use crate::file::StoreFile;
+use crate::file::{StoreFile, list_names, remove_if_present};
 use crate::job::Job;
 use crate::traffic::{Content, Traffic};
 use crate::wording::counted;
@@ -192,15 +192,9 @@ impl PageFile {
         // The file has another name until it is complete, so that a crash leaves no partial
         // collection.
         let partial = format!("{}.new", purpose.name);
-        match folder.remove(&partial) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io(folder.path().join(&partial), "remove the unfinished", e));
-            }
-            _ => {}
-        }
+        remove_if_present(folder, &partial)?;
         let path = folder.path().join(purpose.name);
-        let names = folder.list().map_err(|e| Error::io(folder.path(), "list", e))?;
-        if names.iter().any(|name| name == purpose.name) {
+        if list_names(folder)?.iter().any(|name| name == purpose.name) {
             return Err(Error::Exists { path });
         }
         let file = of_pages(StoreFile::create(folder, &partial, traffic)?);

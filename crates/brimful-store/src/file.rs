@@ -16,6 +16,21 @@ use crate::wording::counted;
 /// Smallest write, in bytes, whose write-back is started at once.
 const LARGE_WRITE: usize = 1 << 20;
 
+/// Removes a file of `folder`; a missing one is not an error.
+pub fn remove_if_present(folder: &dyn Folder, name: &str) -> Result<()> {
+    match folder.remove(name) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::io(folder.path().join(name), "remove", e))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The names of the files in `folder`.
+pub fn list_names(folder: &dyn Folder) -> Result<Vec<String>> {
+    folder.list().map_err(|e| Error::io(folder.path(), "list", e))
+}
+
 /// An open file; threads may share it.
 pub struct StoreFile {
     device: Box<dyn Device>,

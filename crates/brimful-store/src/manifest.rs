@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::device::Folder;
 use crate::error::{Error, Result};
+use crate::file::{list_names, remove_if_present};
 use crate::job::Job;
 use crate::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 use crate::traffic::Traffic;
@@ -131,12 +132,8 @@ fn write_one(
     block: &[u8],
     traffic: &Arc<Traffic>,
 ) -> Result<()> {
-    match folder.remove(name) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Error::io(folder.path().join(name), "remove the unfinished", e));
-        }
-        _ => {}
-    }
+    // A crash may have left it unfinished.
+    remove_if_present(folder, name)?;
     let mut file = SealedWriter::create(folder, name, kind, 0, traffic)?;
     file.append(block, &[])?;
     file.finish().map(drop)
@@ -148,8 +145,7 @@ fn sync(folder: &dyn Folder) -> Result<()> {
 
 /// Removes the manifests older than `number`; for callers whose manifest `number` is durable.
 pub fn sweep(folder: &dyn Folder, number: u64) -> Result<()> {
-    let names = folder.list().map_err(|e| Error::io(folder.path(), "list", e))?;
-    for name in names {
+    for name in list_names(folder)? {
         if self::number(&name).is_some_and(|n| n < number) {
             folder.remove(&name).map_err(|e| Error::io(folder.path().join(&name), "remove", e))?;
         }

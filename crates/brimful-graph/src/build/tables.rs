@@ -3,11 +3,11 @@
 //! Another library writes the file. Invariant: a new manifest publishes the table when it is
 //! complete and durable; until then, and after a crash before, the graph is unchanged.
 
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use brimful_store::checksummed_file::ChecksummedFile;
 use brimful_store::external::FolderLock;
+use brimful_store::file::{list_names, remove_if_present};
 use brimful_store::{Error as StoreError, Job, manifest};
 
 use crate::error::{Error, Result};
@@ -91,17 +91,9 @@ impl Drop for NewTable {
 fn sweep(graph: &Graph, table: TableName) -> Result<()> {
     let (folder, prefix) = (graph.folder(), format!("{}-", table.name()));
     let kept = graph.description().tables.get(&table).map(Table::file_name);
-    let names = folder.list().map_err(|e| StoreError::io(folder.path(), "list", e))?;
+    let names = list_names(folder)?;
     let left = |name: &&String| {
         name.starts_with(&prefix) && name.ends_with(".parquet") && Some(*name) != kept.as_ref()
     };
-    for name in names.iter().filter(left) {
-        match folder.remove(name) {
-            Err(e) if e.kind() != ErrorKind::NotFound => {
-                return Err(StoreError::io(folder.path().join(name), "remove", e).into());
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+    Ok(names.iter().filter(left).try_for_each(|name| remove_if_present(folder, name))?)
 }

@@ -6,6 +6,7 @@
 use std::time::Instant;
 
 use brimful_store::external::FolderLock;
+use brimful_store::file::remove_if_present;
 use brimful_store::{Error as StoreError, Folder, Resources, manifest};
 
 use super::forecast::forecast_index;
@@ -116,15 +117,6 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
 
 /// Removes the files that a killed build of an index left; the manifest does not name them.
 fn remove_unfinished(folder: &dyn Folder, index: Index) -> Result<()> {
-    for name in file_names(index.name()) {
-        match folder.remove(&name) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(
-                    StoreError::io(folder.path().join(name), "remove the unfinished", e).into()
-                );
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+    let mut names = file_names(index.name()).into_iter();
+    Ok(names.try_for_each(|name| remove_if_present(folder, &name))?)
 }
