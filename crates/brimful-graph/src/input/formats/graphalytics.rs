@@ -20,8 +20,6 @@ use crate::input::columns::{ColumnChoice, Doubt};
 use crate::input::text;
 
 const COMPRESSIONS: [&str; 5] = ["", "gz", "xz", "zst", "bz2"];
-/// The longest properties file that is read.
-const PROPERTIES_BYTES: u64 = 1 << 20;
 
 /// The statements of the properties about an edge file.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -94,9 +92,7 @@ pub fn files(
         let edge_file = match find(&stem, "properties") {
             None => EdgeFile::default(),
             Some(path) => {
-                let mut text = Vec::new();
-                let read = open(&path)?.take(PROPERTIES_BYTES).read_to_end(&mut text);
-                read.map_err(|e| crate::input::decompress::read_error(&path, e))?;
+                let text = properties::read(&path, open(&path)?)?;
                 read_properties(&path, &text)?
             }
         };

@@ -4,6 +4,12 @@
 //!
 //! Format: `java.util.Properties`, <https://docs.oracle.com/en/java/javase/21/docs/api>.
 
+use std::io::Read;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::input::decompress;
+
 /// An entry of a file of properties.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Property {
@@ -12,6 +18,23 @@ pub(super) struct Property {
     pub(super) key: String,
     /// Without blanks at its ends.
     pub(super) value: String,
+}
+
+/// The longest file that is read.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The text of the file of properties at `path`, which `reader` reads.
+///
+/// # Errors
+/// [`Error::Input`] if it has more than 1 MiB.
+pub(super) fn read(path: &Path, reader: impl Read) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let read = reader.take(MAX_BYTES + 1).read_to_end(&mut text);
+    read.map_err(|e| decompress::read_error(path, e))?;
+    match text.len() as u64 > MAX_BYTES {
+        true => Err(Error::input(path, "properties have at most 1 MiB; check the file")),
+        false => Ok(text),
+    }
 }
 
 /// The entries of `text`.
@@ -101,5 +124,13 @@ mod tests {
             ]
         );
         assert_eq!(parse(b"a=b\\"), [entry(1, "a", "b")]);
+    }
+
+    #[test]
+    fn a_longer_file_is_refused_and_not_cut() {
+        let read = |bytes| read(Path::new("g.properties"), std::io::repeat(b'#').take(bytes));
+        assert_eq!(read(MAX_BYTES).unwrap().len() as u64, MAX_BYTES);
+        let refused = read(MAX_BYTES + 1).unwrap_err().to_string();
+        assert_eq!(refused, "g.properties: properties have at most 1 MiB; check the file");
     }
 }

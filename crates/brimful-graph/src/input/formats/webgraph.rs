@@ -23,9 +23,6 @@ use crate::ids::external::IdType;
 use crate::input::stream::EdgeStream;
 use crate::input::text;
 
-/// The longest properties file that is read.
-const PROPERTIES_BYTES: u64 = 1 << 20;
-
 /// The codes and parameters of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Parameters {
@@ -73,9 +70,7 @@ impl WebGraph {
         mut open: impl FnMut(&Path) -> Result<Box<dyn Read + Send>>,
     ) -> Result<Self> {
         let (properties, path) = (path.with_extension("properties"), path.with_extension("graph"));
-        let mut text = Vec::new();
-        let read = open(&properties)?.take(PROPERTIES_BYTES).read_to_end(&mut text);
-        read.map_err(|e| crate::input::decompress::read_error(&properties, e))?;
+        let text = properties::read(&properties, open(&properties)?)?;
         let parameters = Parameters::read(&properties, &text)?;
         let bits = BitReader::new(open(&path)?);
         Ok(Self {
