@@ -413,7 +413,7 @@ impl EdgeStream for ArrowEdges {
         })
     }
 
-    fn note_places(&mut self) {
+    fn note_positions(&mut self) {
         self.positions = true;
     }
 

@@ -80,7 +80,7 @@ impl PartBounds {
     pub(crate) fn sort<R: EdgeRecord>(
         self,
         records: u64,
-        kept: &dyn DistributedEdges,
+        distributed: &dyn DistributedEdges,
         options: SortOptions,
         index: &mut IndexWriter,
         job: &Job,
@@ -91,7 +91,7 @@ impl PartBounds {
         let (weighted, positioned) = (R::WEIGHTED, R::POSITIONED);
         let task = Task { layout, geometry, policy, undirected, weighted, positioned };
         let task = serde_json::to_vec(&task).map_err(|_| damaged())?;
-        let mut messages = kept.sort(&task, starts.len())?;
+        let mut messages = distributed.sort(&task, starts.len())?;
         let (mut all, mut ended) = (Applied::default(), 0);
         while let Some((part, message)) = messages.next(job)? {
             if part != ended {

@@ -287,16 +287,16 @@ impl Import<'_> {
         // For ends of edges that are internal ids already.
         let same = IdMap::Consecutive { first: 0, count: u64::MAX };
         let (own, joined);
-        let (place, map, ids) = match (source, seen.ranks.take()) {
-            (Edges::Distributed(kept), Some(ranks)) => {
+        let (location, map, ids) = match (source, seen.ranks.take()) {
+            (Edges::Distributed(distributed), Some(ranks)) => {
                 let (map, ids) = self.order(ranks, seen.id_type, sampled)?;
-                (EdgeLocation::Elsewhere { kept, hashed }, map, ids)
+                (EdgeLocation::Distributed { edges: distributed, hashed }, map, ids)
             }
-            (Edges::Distributed(kept), None) => {
+            (Edges::Distributed(distributed), None) => {
                 self.check_declared(&seen.declared)?;
-                let ids = self.order_numbered(kept, &seen, sampled)?;
+                let ids = self.order_numbered(distributed, &seen, sampled)?;
                 // The edges have their weights already.
-                (EdgeLocation::Elsewhere { kept, hashed: false }, same, ids)
+                (EdgeLocation::Distributed { edges: distributed, hashed: false }, same, ids)
             }
             (Edges::Here(source), Some(ranks)) => {
                 own = Hashed { source, is_hashed: hashed };
@@ -317,7 +317,7 @@ impl Import<'_> {
         // Dropped self-loops may belong to vertices without another edge.
         let drops = self.options.policy.drops_self_loops();
         let edges = MappedEdges {
-            place,
+            location,
             map: &map,
             ends: if drops { ids.tally.vertices() } else { connected },
             weighted: seen.weighted,

@@ -1,6 +1,6 @@
 //! Maps the ends of edges to internal ids, in this process or in others.
 //!
-//! Another process maps batches of kept edges, and passes on the records of each part. Invariant:
+//! Another process maps batches of distributed edges, and passes on the records of each part. Invariant:
 //! the records are those that the import would make of the same batches.
 
 use brimful_store::{Job, Resources};
@@ -87,9 +87,9 @@ struct Task {
     consecutive: Option<(u64, u64)>,
 }
 
-/// The mapping of kept edges for an index.
+/// The mapping of distributed edges for an index.
 pub(crate) struct Mapping<'a> {
-    pub(crate) kept: &'a dyn DistributedEdges,
+    pub(crate) distributed: &'a dyn DistributedEdges,
     pub(crate) table: IdTable<'a>,
     pub(crate) index: Index,
     pub(crate) undirected: bool,
@@ -119,8 +119,8 @@ impl Mapping<'_> {
             consecutive,
         };
         let task = serde_json::to_vec(&task).map_err(|_| damaged())?;
-        job.begin("sort", self.kept.batches()? as u64);
-        let (mut messages, mut records) = (self.kept.map(&task, bytes, last)?, 0);
+        job.begin("sort", self.distributed.batches()? as u64);
+        let (mut messages, mut records) = (self.distributed.map(&task, bytes, last)?, 0);
         while let Some((_, message)) = messages.next(job)? {
             let counts: Counts =
                 serde_json::from_slice((*message).as_ref()).map_err(|_| damaged())?;

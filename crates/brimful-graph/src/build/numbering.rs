@@ -1,4 +1,4 @@
-//! Numbers the ids of kept edges that do not fit in a set, in this process or in others.
+//! Numbers the ids of distributed edges that do not fit in a set, in this process or in others.
 //!
 //! A process takes batches as long as they fit in its memory: a *generation*. It sorts the ids of a
 //! generation; the number of an id is its place among them. The import merges the ids of all

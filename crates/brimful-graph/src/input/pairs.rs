@@ -201,7 +201,7 @@ impl EdgeStream for PairStream<'_> {
         Ok(IdType::UInt32)
     }
 
-    fn note_places(&mut self) {
+    fn note_positions(&mut self) {
         self.positions = true;
     }
 

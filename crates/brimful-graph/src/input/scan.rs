@@ -93,7 +93,7 @@ impl Reader<'_> {
         }
         let (source, seen): Reading<'i> = match input {
             Input::Distributed(files) => {
-                let seen = self.read_kept(files, scan)?;
+                let seen = self.read_distributed(files, scan)?;
                 return Ok((Edges::Distributed(&*files.edges), seen));
             }
             Input::EdgeList(paths) => self.read_words(&alone(TextFormat::EdgeList, paths), scan),

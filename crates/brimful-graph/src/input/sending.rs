@@ -144,7 +144,7 @@ pub fn read_stream<E: EdgeStream>(
     let minimum = minimum_bytes(positions);
     let memory = resources.budget.reserve_all(minimum, PURPOSE)?;
     if positions {
-        stream.note_places();
+        stream.note_positions();
     }
     let (id_bytes, has_names) = (memory.bytes() - minimum, stream.has_names());
     let mut sender = match has_names {

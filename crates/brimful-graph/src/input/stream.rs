@@ -91,7 +91,7 @@ pub trait EdgeStream: Send {
         None
     }
     /// Adds input positions to all following batches; does nothing in a stream without positions.
-    fn note_places(&mut self) {}
+    fn note_positions(&mut self) {}
     /// The parts of the input that positions refer to, when the stream has ended.
     fn inputs(&self) -> Vec<InputPart> {
         vec![(self.name().into(), u64::MAX)]

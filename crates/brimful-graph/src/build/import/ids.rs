@@ -136,7 +136,7 @@ impl Import<'_> {
             bytes: self.sorter_bytes(0) / 2,
             resources: self.resources,
         };
-        let joined = match (seen.weighted, self.carries_places()) {
+        let joined = match (seen.weighted, self.carries_positions()) {
             (true, false) => joins::order_edges::<WeightedPair>(&spec, source, sampled),
             (false, false) => joins::order_edges::<Pair>(&spec, source, sampled),
             (true, true) => joins::order_edges::<PositionedWeightedPair>(&spec, source, sampled),

@@ -1,4 +1,4 @@
-//! Internal ids for kept edges whose ids do not fit in a set.
+//! Internal ids for distributed edges whose ids do not fit in a set.
 //!
 //! Other processes number the ids of their edges by generations (see [`crate::build::numbering`]).
 //! External sorts merge the ids of all generations, and bring the internal ids into the order of
@@ -40,21 +40,21 @@ fn occurrence(generation: usize, mark: Mark) -> u64 {
 }
 
 impl Import<'_> {
-    /// Chooses the order of the ids of kept edges and writes them. Other processes keep the edges
+    /// Chooses the order of the ids of distributed edges and writes them. Other processes keep the edges
     /// by internal id from then on.
     pub(super) fn order_numbered(
         &mut self,
-        kept: &dyn DistributedEdges,
+        distributed: &dyn DistributedEdges,
         seen: &ScanSummary,
         sampled: Sampled,
     ) -> Result<OrderedIds> {
-        let marked = self.receive_numbered(kept, seen)?;
+        let marked = self.receive_numbered(distributed, seen)?;
         let lengths = marked.lengths;
         let declared = DeclaredKeys::new(&seen.declared.ranges, None, seen.id_type);
         let writer = DistinctWriter::new(declared, self.folder, &self.resources.job)?;
         let (ids, occurrences) = self.merge_marked(marked.pairs, writer, seen)?;
         let (flat, ordered) = joins::write_ordered(&ids, sampled, self.folder, self.resources)?;
-        self.replace_numbers(kept, &ids, flat, &occurrences, &lengths)?;
+        self.replace_numbers(distributed, &ids, flat, &occurrences, &lengths)?;
         self.end_phase("rank ids");
         Ok(ordered)
     }
@@ -62,7 +62,7 @@ impl Import<'_> {
     /// Takes in the ids of all generations.
     fn receive_numbered(
         &self,
-        kept: &dyn DistributedEdges,
+        distributed: &dyn DistributedEdges,
         seen: &ScanSummary,
     ) -> Result<Marked<'_>> {
         let job = &*self.resources.job;
@@ -77,7 +77,7 @@ impl Import<'_> {
         let (pairs, mut lengths) = (self.pair_sorter()?, Vec::new());
         let mut writer = pairs.writer();
         job.begin("number ids", seen.edges);
-        let mut messages = kept.number(&task)?;
+        let mut messages = distributed.number(&task)?;
         while let Some((generation, message)) = messages.next(job)? {
             let Numbered { edges, keys, marks } = numbered_of((*message).as_ref())?;
             if generation != lengths.len() {
@@ -135,7 +135,7 @@ impl Import<'_> {
     /// Lets other processes replace the numbers of each generation by internal ids.
     fn replace_numbers(
         &self,
-        kept: &dyn DistributedEdges,
+        distributed: &dyn DistributedEdges,
         ids: &DistinctIds,
         flat: bool,
         occurrences: &Sequence<[u64; 2]>,
@@ -163,7 +163,7 @@ impl Import<'_> {
             for pair in batch {
                 table.push(pair.second);
                 if lengths.get(generation) == Some(&(table.len() as u64)) {
-                    kept.replace(&task, generation, bytemuck::cast_slice(&table))?;
+                    distributed.replace(&task, generation, bytemuck::cast_slice(&table))?;
                     generation += 1;
                     table.clear();
                 }
@@ -172,7 +172,7 @@ impl Import<'_> {
             Ok::<(), Error>(())
         })?;
         job.begin("replace ids", lengths.len() as u64);
-        while kept.next(job)?.is_some() {
+        while distributed.next(job)?.is_some() {
             job.advance(1);
         }
         Ok(())

@@ -102,8 +102,13 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         IdMap::Consecutive { first: 0, count: graph.connected() },
     );
     let (source, ends) = (&source, graph.connected());
-    let edges =
-        MappedEdges { place: EdgeLocation::Here(source), map: &map, ends, weighted, targets: &[] };
+    let edges = MappedEdges {
+        location: EdgeLocation::Here(source),
+        map: &map,
+        ends,
+        weighted,
+        targets: &[],
+    };
     let built = import.sort_index(Index::Reverse, &edges, &mut DegreeCounter::default())?;
     let mut description = latest.description().clone();
     let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };

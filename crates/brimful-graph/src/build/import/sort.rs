@@ -22,18 +22,18 @@ use crate::read::description::LongestLists;
 use crate::read::index::Index;
 use crate::read::shards::ShardFile;
 
-/// The place of edges.
+/// The processes that have the edges.
 #[derive(Clone, Copy)]
 pub(super) enum EdgeLocation<'a> {
     /// This process reads, maps and sorts them.
     Here(&'a dyn EdgeSource),
     /// Other processes keep and map them, and sort them. `hashed`: their weights are hashed.
-    Elsewhere { kept: &'a dyn DistributedEdges, hashed: bool },
+    Distributed { edges: &'a dyn DistributedEdges, hashed: bool },
 }
 
 /// Edges, and the internal ids of their ends.
 pub(super) struct MappedEdges<'a> {
-    pub(super) place: EdgeLocation<'a>,
+    pub(super) location: EdgeLocation<'a>,
     pub(super) map: &'a IdMap,
     /// All internal ids are below this number.
     pub(super) ends: u64,
@@ -74,8 +74,8 @@ impl Import<'_> {
     pub(super) fn sort_mapped(&mut self, edges: &MappedEdges<'_>, tally: Tally) -> Result<Indexed> {
         let (map, connected) = (edges.map, tally.connected());
         // Other processes do not count degrees.
-        let counted = match edges.place {
-            EdgeLocation::Elsewhere { .. } => 0,
+        let counted = match edges.location {
+            EdgeLocation::Distributed { .. } => 0,
             EdgeLocation::Here(_) => {
                 connected.min(self.spare / 4 / degrees::bytes_per_vertex(edges.weighted))
             }
@@ -122,7 +122,7 @@ impl Import<'_> {
     ) -> Result<Built> {
         let layout = KeyLayout::new(edges.ends, self.options.geometry.interval_bits);
         // Only one index needs positions.
-        let positioned = self.carries_places() && index == Index::In;
+        let positioned = self.carries_positions() && index == Index::In;
         let sorting = IndexSorting { import: self, index, edges, layout, degrees };
         layout.with_records(edges.weighted, positioned, sorting)
     }
@@ -134,7 +134,7 @@ impl Import<'_> {
 
     /// True if edges carry their input positions until equal edges are merged; only then is it
     /// known which edges are left out.
-    pub(super) fn carries_places(&self) -> bool {
+    pub(super) fn carries_positions(&self) -> bool {
         self.positions && self.options.policy.merges()
     }
 
@@ -167,7 +167,7 @@ impl RecordWork for IndexSorting<'_, '_, '_> {
         let bytes = more + import.sorter_bytes(edges.map.memory_bytes() + counting);
         let (folder, geometry) = (import.folder, import.options.geometry);
         let (policy, undirected) = (import.options.policy, import.undirected);
-        let built = match edges.place {
+        let built = match edges.location {
             EdgeLocation::Here(source) => {
                 let sorter = ShardSorter::<R>::new(
                     folder,
@@ -182,18 +182,19 @@ impl RecordWork for IndexSorting<'_, '_, '_> {
                 import.end_phase("sort");
                 sorter.write(folder, index.name(), policy, &import.input, degrees, resources)?
             }
-            EdgeLocation::Elsewhere { kept, hashed } => {
+            EdgeLocation::Distributed { edges: distributed, hashed } => {
                 let job = &resources.job;
-                let bounds = PartBounds::new(layout, edges.ends, edges.targets, kept.parts()?);
+                let bounds =
+                    PartBounds::new(layout, edges.ends, edges.targets, distributed.parts()?);
                 let has_more = index == Index::In && import.has_reverse();
                 let table = edges.map.table();
-                let mapping = Mapping { kept, table, index, undirected, hashed };
+                let mapping = Mapping { distributed, table, index, undirected, hashed };
                 let records = mapping.run::<R>(&bounds, !has_more, job)?;
                 import.end_phase("sort");
                 let (name, traffic) = (index.name(), job.traffic());
                 let mut out = IndexWriter::create(folder, name, R::WEIGHTED, geometry, traffic)?;
                 let options = SortOptions { geometry, policy, undirected };
-                let applied = bounds.sort::<R>(records, kept, options, &mut out, job)?;
+                let applied = bounds.sort::<R>(records, distributed, options, &mut out, job)?;
                 out.finish(applied, &import.input)?
             }
         };

@@ -307,7 +307,7 @@ impl EdgeStream for WebGraph {
         Ok(IdType::Int64)
     }
 
-    fn note_places(&mut self) {
+    fn note_positions(&mut self) {
         self.positions = true;
     }
 

@@ -26,7 +26,7 @@ type Facts = Vec<u8>;
 
 impl Reader<'_> {
     /// Takes in the facts about all files, and the ranks of their ids if these fit.
-    pub(super) fn read_kept(
+    pub(super) fn read_distributed(
         &self,
         files: &mut DistributedFiles<'_>,
         scan: InputScan,
@@ -58,7 +58,7 @@ impl Reader<'_> {
                 let mut summary = all.summary(&files)?;
                 summary.inputs.iter_mut().for_each(|(_, positions)| *positions = FILE_POSITIONS);
                 let numbered = match has_names {
-                    true => 0..self.rank_names_elsewhere(edges, &scan, summary.undirected)?,
+                    true => 0..self.rank_distributed_names(edges, &scan, summary.undirected)?,
                     false => summary.numbered(),
                 };
                 let declared = Declared::new(self.declared, numbered, None);
@@ -71,7 +71,7 @@ impl Reader<'_> {
                 }
                 let undirected = stream.undirected() && self.directed != Some(true);
                 let numbered = match has_names {
-                    true => 0..self.rank_names_elsewhere(edges, &scan, undirected)?,
+                    true => 0..self.rank_distributed_names(edges, &scan, undirected)?,
                     false => stream.declared(),
                 };
                 let declared = Declared::new(self.declared, numbered, None);
@@ -83,7 +83,7 @@ impl Reader<'_> {
         }
         // Without the ids of all files, the set is not whole.
         if seen.ranks.take().is_some() {
-            seen.ranks = self.rank_elsewhere(edges, &seen.declared)?;
+            seen.ranks = self.rank_distributed(edges, &seen.declared)?;
         }
         Ok(seen)
     }
@@ -108,7 +108,7 @@ impl Reader<'_> {
 
     /// Ranks and writes the names of all files, and lets other processes keep the edges by rank.
     /// Returns the number of names.
-    fn rank_names_elsewhere(
+    fn rank_distributed_names(
         &self,
         edges: &Arc<dyn DistributedEdges>,
         scan: &InputScan,
@@ -155,7 +155,7 @@ impl Reader<'_> {
     }
 
     /// The ranks of all ids, which other processes find; `None` if they do not fit.
-    fn rank_elsewhere(
+    fn rank_distributed(
         &self,
         edges: &Arc<dyn DistributedEdges>,
         declared: &Declared,

@@ -19,7 +19,7 @@ impl Reader<'_> {
         let resources = self.resources;
         resources.job.begin("read", 0);
         if self.positions {
-            stream.note_places();
+            stream.note_positions();
         }
         if stream.undirected() && self.directed != Some(true) {
             scan.take_both_directions();
