@@ -300,6 +300,38 @@ def test_a_checkpoint_holds_aggregators_master_and_context(
         assert not (tmp_path / "checkpoints").exists()
 
 
+class Reported(bf.WorkerContext):
+    """Fails at the end of the run as long as the flag is set."""
+
+    fails = True
+
+    def post_application(self) -> None:
+        if self.fails:
+            raise OSError("no report can be written")
+
+
+def test_a_failure_after_the_last_superstep_keeps_the_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Reporting(Distances):
+        def worker_context(self) -> bf.WorkerContext:
+            return Reported()
+
+    given: dict[str, Any] = {
+        "weighted": True,
+        "checkpoint_dir": tmp_path / "c",
+        "checkpoint_every": 1,
+    }
+    with graph_of(list(range(6)), list(range(1, 7)), [1.0] * 6) as graph:
+        with pytest.raises(bf.ProgramError, match="no report can be written"):
+            bf.run(graph, Reporting(0), **given)
+        monkeypatch.setattr(Reported, "fails", False)
+        found = bf.run(graph, Reporting(0), resume=True, **given)
+        assert found.stats["resumed_from"] > 0
+        assert dict(found) == {vertex: float(vertex) for vertex in range(7)}
+    assert not (tmp_path / "c").exists()
+
+
 def test_what_a_serializer_cannot_write_is_refused_before_the_run(tmp_path: Path) -> None:
     class Pairs(Tally):
         aggregators: ClassVar = {**Tally.aggregators, "pair": bf.Aggregator(max, (0, 0))}

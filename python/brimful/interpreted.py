@@ -140,6 +140,7 @@ class InterpretedRun:
                         "loads": of_states[1],
                         "serializer": name,
                         "next_superstep": steps.next_superstep if steps else None,
+                        "end": steps.end if steps and communicator is None else None,
                         "extra_state": extra_state(steps, written, loads)
                         if saving and steps
                         else None,
@@ -156,12 +157,16 @@ class InterpretedRun:
                     communicator=None if communicator is None else (communicator, _shared(steps)),
                     resources=resources,
                 )
-            self._end(steps)
+            if steps is not None and communicator is not None:
+                steps.end()
         except ProcessDone:
-            self._end(steps)
+            if steps is not None:
+                steps.end()
             raise
         except ProgramError as error:
             raise in_own_words(error, self._program, called) from error.__cause__
+        if steps is not None:
+            self.aggregates = steps.values() or None
         return states
 
     def _max_supersteps(self) -> int | None:
@@ -169,11 +174,6 @@ class InterpretedRun:
         # A program that signals in one superstep of Pregel collects in the next.
         has_one_more = isinstance(self._program, Program) and self._program.mutates
         return most + 1 if most and has_one_more else most
-
-    def _end(self, steps: PregelSteps | Totals | None) -> None:
-        if steps is not None:
-            steps.end()
-            self.aggregates = steps.values() or None
 
 
 def _shared(steps: PregelSteps | Totals | None) -> object:

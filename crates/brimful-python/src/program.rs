@@ -68,6 +68,8 @@ struct Settings {
     collect_threshold: f64,
     /// Called with the number of each superstep before it begins; false ends the run.
     next_superstep: Option<Py<PyAny>>,
+    /// Called after the last superstep, before checkpoints are removed.
+    end: Option<Py<PyAny>>,
     /// The Python callables that save and restore the string that checkpoints hold in addition to
     /// the vertices.
     extra_state: Option<(Py<PyAny>, Py<PyAny>)>,
@@ -98,6 +100,7 @@ pub(crate) struct GivenProgram {
     serializer: String,
     /// As in [`Settings`].
     next_superstep: Option<Py<PyAny>>,
+    end: Option<Py<PyAny>>,
     extra_state: Option<(Py<PyAny>, Py<PyAny>)>,
     addresses: bool,
     creates: bool,
@@ -142,6 +145,7 @@ pub(crate) fn run_program(
         signal_threshold: program.thresholds.0,
         collect_threshold: program.thresholds.1,
         next_superstep: program.next_superstep,
+        end: program.end,
         extra_state: program.extra_state,
         addresses: program.addresses,
         creates: program.creates,
@@ -328,6 +332,9 @@ fn run(
     };
     let mut figures = execution.stats()?;
     figures.reason = Some(reason);
+    if let Some(end) = &settings.end {
+        Python::attach(|py| end.call0(py)).map_err(raised)?;
+    }
     let resumed_from = checkpoints.as_ref().and_then(RunCheckpoints::resumed_from);
     checkpoints.map(RunCheckpoints::finish).transpose()?;
     let is_complete = matches!(reason, Reason::NoChange | Reason::Converged | Reason::Halted);
