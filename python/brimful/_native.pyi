@@ -97,7 +97,7 @@ def import_files(
     resources: Resources,
     origin: str | None,
     replace: bool,
-    kept: tuple[bool, object] | None,
+    distributed: tuple[bool, object] | None,
 ) -> dict[str, Any]: ...
 def has_names(
     path: str,
@@ -191,7 +191,7 @@ def import_stream(
     resources: Resources,
     origin: str | None,
     replace: bool,
-    kept: tuple[list[str], object] | None,
+    distributed: tuple[list[str], object] | None,
 ) -> dict[str, Any]: ...
 def join_declarations(first: str, second: str) -> str | None: ...
 def pick_columns(

@@ -33,9 +33,9 @@ use crate::parsed::{
 
 /// Processes that an object in Python leads.
 #[derive(Debug)]
-pub(crate) struct PythonKept(pub(crate) Py<PyAny>);
+pub(crate) struct PythonDistributed(pub(crate) Py<PyAny>);
 
-impl DistributedEdges for PythonKept {
+impl DistributedEdges for PythonDistributed {
     fn next(&self, job: &Job) -> GraphResult<Option<(usize, Message)>> {
         next_message(&self.0, job)
     }
@@ -98,9 +98,9 @@ impl DistributedEdges for PythonKept {
     }
 }
 
-/// The kept edges of an object in Python.
+/// The distributed edges that an object in Python controls.
 pub(crate) fn distributed_of(object: Py<PyAny>) -> Arc<dyn DistributedEdges> {
-    Arc::new(PythonKept(object))
+    Arc::new(PythonDistributed(object))
 }
 
 /// Reads a table, and calls `send` with the label and the bytes of each message. `folder` is for
@@ -144,7 +144,7 @@ pub(crate) fn read_table(
     })
 }
 
-/// Numbers the ids of kept edges: `batches` returns the number of a file and a batch of it until it
+/// Numbers the ids of distributed edges: `batches` returns the number of a file and a batch of it until it
 /// returns None. Calls `send` with the label and the bytes of each message.
 #[pyfunction]
 #[pyo3(signature = (task, batches, send, *, budget))]
@@ -198,7 +198,7 @@ pub(crate) fn rank_range(
     Ok(PyBytes::new(py, &message))
 }
 
-/// Maps batches of kept edges: `batches` returns the number of a file and a batch of it until it
+/// Maps batches of distributed edges: `batches` returns the number of a file and a batch of it until it
 /// returns None. Calls `send` with each part and records of it. Returns the message of the counts.
 #[pyfunction]
 #[pyo3(signature = (task, slots, lines, batches, send, *, budget))]

@@ -158,11 +158,11 @@ pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64)
 }
 
 /// Imports files of any format other than tables as the new graph directory `out`; with `replace`,
-/// in the place of the graph there. `kept`: whether ids are strings, and the processes that read
+/// in the place of the graph there. `distributed`: whether ids are strings, and the processes that read
 /// the files and keep their edges.
 #[pyfunction]
 #[pyo3(signature = (
-    paths, out, *, format, columns, edges, resources, origin, replace, kept
+    paths, out, *, format, columns, edges, resources, origin, replace, distributed
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
@@ -175,15 +175,15 @@ pub(crate) fn import_files<'py>(
     resources: GivenResources<'py>,
     origin: Option<String>,
     replace: bool,
-    kept: Option<(bool, Py<PyAny>)>,
+    distributed: Option<(bool, Py<PyAny>)>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let ids = IdChoice::from_name(&edges.ids).map_err(Failure::from)?;
     let columns = ColumnChoice::try_from(columns)?;
     let options = ImportOptions { columns, ids, origin, replace, ..edges.options()? };
-    let input = match kept {
-        Some((names, kept)) => {
+    let input = match distributed {
+        Some((names, edges)) => {
             let kind = DistributedKind::Text(text_format(format)?, names);
-            Input::Distributed(DistributedFiles { paths, kind, edges: distributed_of(kept) })
+            Input::Distributed(DistributedFiles { paths, kind, edges: distributed_of(edges) })
         }
         None => input_of(format, paths)?,
     };
@@ -194,12 +194,12 @@ pub(crate) fn import_files<'py>(
     report(py, &done, limits)
 }
 
-/// Imports anything with `__arrow_c_stream__`, as [`import_files`] does files. `kept`: the names of
+/// Imports anything with `__arrow_c_stream__`, as [`import_files`] does files. `distributed`: the names of
 /// tables that other processes read, and these processes; then only the schema of `stream` is read.
 #[pyfunction]
 #[pyo3(signature = (
     stream, out, *, name, source, target, weight, ignored, isolated, vertex_rows, edges, resources,
-    origin, replace, kept
+    origin, replace, distributed
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
@@ -217,7 +217,7 @@ pub(crate) fn import_stream<'py>(
     resources: GivenResources<'py>,
     origin: Option<String>,
     replace: bool,
-    kept: Option<(Vec<PathBuf>, Py<PyAny>)>,
+    distributed: Option<(Vec<PathBuf>, Py<PyAny>)>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let ids = ColumnIds::from_name(&edges.ids).map_err(Failure::from)?;
     let options = ImportOptions { origin, replace, ..edges.options()? };
@@ -228,11 +228,11 @@ pub(crate) fn import_stream<'py>(
     let (numbers, names) = split(isolated);
     rows.declare(id_bits(&numbers)?);
     rows.declare_names(names);
-    let input = match kept {
+    let input = match distributed {
         None => Input::Stream(&mut rows),
-        Some((paths, kept)) => {
+        Some((paths, edges)) => {
             let kind = DistributedKind::Tables(&mut rows);
-            Input::Distributed(DistributedFiles { paths, kind, edges: distributed_of(kept) })
+            Input::Distributed(DistributedFiles { paths, kind, edges: distributed_of(edges) })
         }
     };
     let GivenResources { limits, progress } = resources;

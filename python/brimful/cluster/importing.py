@@ -144,7 +144,7 @@ class Parsing(Reading):
         #: The file names for messages to the user.
         self.paths = [_redacted_path(path) for path in paths]
         #: Whether ids are strings, and the tasks, as the native module takes them.
-        self.kept: tuple[bool, Keeping] | None = None
+        self.distributed: tuple[bool, Keeping] | None = None
 
     def __enter__(self) -> Self:
         """Connect to the cluster, and let a task find the type of ids in the first file."""
@@ -161,7 +161,7 @@ class Parsing(Reading):
             if isinstance(error, ray.exceptions.RayError):
                 raise lost(f"the task that reads {self.paths[0]}", error) from None
             raise
-        self.kept = has_names, self._keep_by(_kept_text, names=has_names)
+        self.distributed = has_names, self._keep_by(_kept_text, names=has_names)
         return self
 
 

@@ -117,7 +117,7 @@ def import_paths(
             resources=resources,
             origin=origin,
             replace=replace,
-            kept=None if parsing is None else parsing.kept,
+            distributed=None if parsing is None else parsing.distributed,
         ) | {"duplicates_policy": options["duplicates"]}
 
     if cluster is not None:
@@ -367,7 +367,7 @@ def import_table(
             resources=resources.beside(table.reserve_bytes).leaving(table.reserve_bytes),
             origin=origin,
             replace=replace and place == out,
-            kept=None if decoding is None else decoding.keep(table),
+            distributed=None if decoding is None else decoding.keep(table),
         )
     for kind in all_left_out(figures):
         kind["input"] = redacted(kind["input"])
