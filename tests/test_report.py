@@ -406,7 +406,9 @@ def test_one_vertex_stands_for_a_list_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "around", [np.int64(0), np.array([0]), {0}, "0", pa.scalar(0), pa.array([0])], ids=repr
+    "around",
+    [np.int64(0), np.array([0]), {0}, "0", pa.scalar(0), pa.array([0])],
+    ids=lambda around: type(around).__name__,
 )
 def test_a_vertex_of_a_report_may_come_from_an_array(around: Any) -> None:
     name = "0" if isinstance(around, str) else 0
