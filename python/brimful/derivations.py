@@ -123,7 +123,7 @@ class Derivations:
     def ego(
         self, vertex: VertexId, hops: int = 1, **options: Unpack[DerivedOptions]
     ) -> brimful.Graph:
-        """Make a graph of the vertices within some hops of a vertex, and the edges between them.
+        """Make a graph of the vertices that a vertex reaches in some hops, and of their edges.
 
         The ids of these vertices are in memory.
 

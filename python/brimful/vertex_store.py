@@ -40,7 +40,8 @@ _SAFE = ("json", "str", "bytes")
 
 _STORE = RUN | {
     "url": 'The folder of the store: "file:PATH" or "kv:PATH"; "file:P1,P2" for several disks; or '
-    'the URL of a database in a folder, such as "rocksdb:PATH".',
+    'the URL of a database: one in a folder, such as "rocksdb:PATH", or a server with the option '
+    "`folder=PATH`.",
     "vertex": "Id of the vertex.",
     "source": "Id of the vertex that the edge leaves.",
     "target": "Id of the vertex that the edge reaches; it need not exist yet.",
@@ -77,8 +78,8 @@ class VertexStore(States):
     own copy of the edges; changing it does not change the graph. One process uses a store at a
     time. Changes are durable after `sync`, `close` and a run.
 
-    After a crash during a run or a change, states are inconsistent; the store then refuses to be
-    read until a `run` from initial states has ended.
+    After a crash during a run or a change, states are inconsistent: a "file" store refuses to be
+    read until a `run` from initial states has ended, and a store in a database must be made again.
 
     Made by `create` or `open`, or by `brimful.run(..., keep=True)`. It is a context manager.
 
@@ -135,8 +136,8 @@ class VertexStore(States):
     ) -> VertexStore:
         """Load the vertices of a graph into a new store.
 
-        With the result of an algorithm as `states`, programs continue from it: `start="kept"` lets
-        every vertex signal its value once, and then computes what changes.
+        With the result of an algorithm as `states`, programs continue from it: with `start="kept"`
+        every vertex signals its value once, and then only changes are computed.
 
         Args:
             url: URL of the new store.

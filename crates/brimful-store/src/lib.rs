@@ -7,7 +7,7 @@
 //! - [`mod@file`]: exact reads and writes with typed errors, for all other modules; [`traffic`]:
 //!   bytes moved, by content, and hits of caches.
 //! - [`sealed`]: immutable, checksummed files made of blocks; [`mod@array`]: fixed-size records in
-//!   such a file.
+//!   such a file; [`checksummed_file`]: files of other formats, under checksums of ours.
 //! - [`scratch`]: windowed working memory that may live on disk; no crash promise.
 //! - [`sequence`]: records written once in order to a nameless file and read in order.
 //! - [`durable`]: the user's pages, changed in memory and made durable together by a sync.

@@ -9,8 +9,7 @@ use brimful_collections::{DiskMap, Options};
 use crate::error::Result;
 use crate::record_store::{RecordStore, Visitor};
 
-/// Records on disk. The owner must reserve memory for the longest record; `brimful-execution` does
-/// so in `hubs.rs`.
+/// Records on disk. The owner must reserve memory for the longest record.
 #[derive(Debug)]
 pub struct FileStore {
     map: DiskMap,

@@ -104,9 +104,9 @@ def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="brimful",
         description="Graphs larger than memory, in a memory budget that you set.",
-        epilog="Exit codes: 0 done, 1 'compare' found differences, 2 usage, 3 bad input or graph, "
-        "4 budget too small, 5 corrupt data, 6 input/output, 7 the user's program failed, "
-        "130 interrupted.",
+        epilog="Exit codes: 0 done, 1 'compare' found differences, or an internal error, 2 usage, "
+        "3 bad input or graph, 4 budget too small, 5 corrupt data, 6 input/output, 7 the user's "
+        "program failed, 130 interrupted.",
         allow_abbrev=False,
     )
     parser.add_argument(

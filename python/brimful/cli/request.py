@@ -105,7 +105,8 @@ def add_around(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="a vertex whose neighborhood the report draws; may be given several times (default: "
-        "the two vertices with the largest values)",
+        "the two vertices with the largest values; in a report about a graph, with the most "
+        "out-edges)",
     )
 
 

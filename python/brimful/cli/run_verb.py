@@ -89,7 +89,11 @@ def add_to(verbs: shared.Verbs) -> None:
         help="write these columns with the result, such as age,name: columns of the --join table, "
         "or of the vertices of the graph (see brimful columns)",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace OUT, a field of documents or the report, if it exists",
+    )
     parser.add_argument(
         "--report",
         metavar="FILE",

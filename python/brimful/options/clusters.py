@@ -48,14 +48,14 @@ class ClusterOptions(TypedDict, total=False):
         Option(
             'Divide the run among the workers of a Ray cluster: "local:N" (N processes on this '
             'machine), "auto" (the cluster that runs here), or its address, "HOST:PORT" or '
-            '"ray://HOST:PORT". All nodes must see the graph at the same path. `threads` and '
-            "`budget` apply to each worker (None: the workers of a node share the cores and the "
-            "default budget), and `budget` does not cover Ray's own memory. Needs `pip install "
-            "'brimful[ray]'`. None: this process.",
+            '"ray://HOST:PORT". All nodes must see the graph at the same path, or it is at a URL. '
+            "`threads` and `budget` apply to each worker (None: the workers of a node share the "
+            "cores and the default budget), and `budget` does not cover Ray's own memory. Needs "
+            "`pip install 'brimful[ray]'`. None: this process.",
             help="divide the run among the workers of a Ray cluster: local:N (N processes on this "
             "machine), auto (the cluster that runs here), HOST:PORT or ray://HOST:PORT. All nodes "
-            "must see GRAPH at the same path; --threads and --budget apply to each worker, and do "
-            "not cover Ray's own memory",
+            "must see GRAPH at the same path, or it is a URL; --threads and --budget apply to each "
+            "worker; --budget does not cover Ray's own memory",
             metavar="ADDRESS",
             check=cluster_address,
         ),

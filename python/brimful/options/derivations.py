@@ -61,7 +61,8 @@ class DeriveVerbOptions(ConditionOptions, total=False):
     around: Annotated[
         Sequence[str] | None,
         Option(
-            "Keep the vertices within `hops` edges of this one; may be given several times.",
+            "Keep the vertices that this one reaches along at most `hops` edges; may be given "
+            "several times.",
             metavar="ID",
             repeated=True,
             check=lambda ids, name: ids,

@@ -79,8 +79,9 @@ class ReadingOptions(TypedDict, total=False):
         Option(
             '"int", "string", or "auto" (default): by the type of the columns or, in text, by the '
             "majority of the first 65,536 lines.",
-            help="string: take all ids as strings (edgelist, adjacency-ids, csv, tsv, parquet, "
-            "arrow); auto (default): by the first 65,536 lines, or by the type of the columns",
+            help="int: 64-bit integers; string: take all ids as strings (edgelist, adjacency-ids, "
+            "csv, tsv, parquet, arrow); auto (default): by the first 65,536 lines, or by the type "
+            "of the columns",
             default="auto",
         ),
     ]

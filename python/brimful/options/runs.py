@@ -138,10 +138,12 @@ class RequestOptions(StepOptions, ConvergenceOptions, total=False):
     source: Annotated[
         Vertices | None,
         Option(
-            "Id of the source vertex, or a sequence of ids: distances are measured from the "
-            "nearest. Without weights, order and repeats do not matter.",
-            help="a source vertex; may be given several times. Distances are measured from the "
-            "nearest source; a personalized rank starts from all sources",
+            "Id of the source vertex, or a sequence of ids: `bfs` and `sssp` measure from the "
+            "nearest, `distances` and `eccentricity` from each. Without weights, order and repeats "
+            "do not matter.",
+            help="a source vertex; may be given several times. bfs and sssp measure from the "
+            "nearest source, distances and eccentricity from each; a personalized rank starts from "
+            "all sources",
             metavar="ID",
             repeated=True,
             check=lambda source, name: [] if source is None else vertex_ids(source),
@@ -247,10 +249,11 @@ class CheckpointOptions(TypedDict, total=False):
     On shards, a resumed run ends with the same bits as one that was never stopped. In `mode`
     "async" a budget that would divide the edges into other blocks is refused. A run that finds no
     checkpoint starts from the beginning and reports this (logger `brimful`;
-    `stats["resumed_from"]`). A run that converges removes its checkpoints; a run that a limit ends
-    keeps them (`label_propagation`: 10 supersteps by default). With checkpoints,
-    `connected_components` uses label propagation in place of union-find, and `color` has
-    supersteps. On a `store` in `mode` "async" there are no supersteps; intervals are in seconds.
+    `stats["resumed_from"]`). A run that converges removes its checkpoints; a run that ends at a
+    limit keeps them (`label_propagation`: 10 supersteps by default). With checkpoints,
+    algorithms use a method that has supersteps: `connected_components` and `bipartite`
+    "propagation", `scc` "coloring", `kcore` "rounds"; `color` has supersteps, too. On a `store`
+    in `mode` "async" there are no supersteps; intervals are in seconds.
     """
 
     checkpoint_every: Annotated[
@@ -259,9 +262,10 @@ class CheckpointOptions(TypedDict, total=False):
             'Make a checkpoint after every this many supersteps, or, as in "30s", once that much '
             "time has passed since the last checkpoint; None: no checkpoints.",
             help="make a checkpoint after every K supersteps, or every K seconds (30s). A run that "
-            "converges removes its checkpoints after it has written its output; a run that a limit "
-            "ends keeps them. connected_components then uses label propagation in place of "
-            "union-find, and color has supersteps. --store with --mode async needs seconds",
+            "converges removes its checkpoints after it has written its output; a run that ends at "
+            "a limit keeps them. connected_components and bipartite then use the method "
+            "propagation, scc coloring, kcore rounds, and color has supersteps. --store with "
+            "--mode async needs seconds",
             metavar="K",
             check=lambda every, name: checkpoint_interval(every),
         ),

@@ -40,8 +40,8 @@ fn occurrence(generation: usize, mark: Mark) -> u64 {
 }
 
 impl Import<'_> {
-    /// Chooses the order of the ids of distributed edges and writes them. Other processes keep the edges
-    /// by internal id from then on.
+    /// Chooses the order of the ids of distributed edges and writes them. Other processes keep the
+    /// edges by internal id from then on.
     pub(super) fn order_numbered(
         &mut self,
         distributed: &dyn DistributedEdges,
