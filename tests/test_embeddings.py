@@ -29,12 +29,17 @@ def mixed(x: int) -> int:
 
 def projection(vertices: int, dimensions: int, seed: int) -> NDArray[np.float64]:
     """Return the random matrix: a stream of numbers for 16 dimensions of a vertex."""
+
+    def stream(seed: int, unit: int) -> int:
+        """Return the state of a generator."""
+        return (mixed(seed ^ 0x6272696D66756C00) + mixed((unit + GOLDEN) & MASK)) & MASK
+
     out = np.zeros((vertices, dimensions))
     for vertex in range(vertices):
         for dimension in range(dimensions):
             if dimension % 16 == 0:
-                unit = (vertex * 256 + dimension // 16 + GOLDEN) & MASK
-                state = (mixed(seed ^ 0x6272696D66756C00) + mixed(unit)) & MASK
+                own = mixed((stream(seed, dimension // 16) + GOLDEN) & MASK)
+                state = stream(own, vertex)
             state = (state + GOLDEN) & MASK
             face = (mixed(state) * 6) >> 64
             out[vertex, dimension] = {0: 3**0.5, 1: -(3**0.5)}.get(face, 0.0)
@@ -117,6 +122,21 @@ def test_the_same_bits_at_any_budget_and_number_of_threads(rmat: Path) -> None:
     assert (whole.to_numpy("embedding")[:, :16] == first).all()
     other = bf.fastrp(rmat, dimensions=16, normalization=-0.5, seed=1).to_numpy("embedding")
     assert (other != first).any()
+
+
+def test_ids_that_differ_in_their_first_byte_have_different_rows() -> None:
+    high = 1 << 56
+    table = pa.table({"source": [0, high, 2 * high], "target": [1, high + 1, 2 * high + 1]})
+    with bf.Graph.from_arrow(table, undirected=True) as graph:
+        rows = bf.fastrp(graph, dimensions=64, iteration_weights=[0, 1]).to_numpy("embedding")
+    assert len({row.tobytes() for row in rows}) == 6
+
+
+def test_weights_whose_sum_overflows_are_refused() -> None:
+    table = pa.table({"source": [0, 0], "target": [1, 2], "weight": [1.5e308, 1.5e308]})
+    refused = pytest.raises(bf.InputError, match="leave vertex 0 add up to more than")
+    with bf.Graph.from_arrow(table, weight="weight") as graph, refused:
+        bf.fastrp(graph, dimensions=4, weighted=True, normalization=0.5)
 
 
 def test_files_of_embeddings(rmat: Path, tmp_path: Path) -> None:

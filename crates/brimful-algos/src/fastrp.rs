@@ -145,8 +145,8 @@ struct Dimensions {
 /// The projection to one block of dimensions.
 #[derive(Debug, Clone)]
 struct Projection {
+    /// The seed of this block of dimensions.
     seed: u64,
-    block: u64,
     weights: Vec<f64>,
     normalization: f64,
     /// The factor of weights, a power of two, so that their sums neither overflow nor vanish.
@@ -158,15 +158,13 @@ struct Projection {
 impl Projection {
     fn new(settings: &Settings, block: u64, scale: f64, whole: f64) -> Self {
         let Settings { weights, normalization, seed, .. } = settings;
-        let (weights, normalization, seed) = (weights.clone(), *normalization, *seed);
-        Self { seed, block, weights, normalization, scale, whole }
+        let (weights, normalization) = (weights.clone(), *normalization);
+        Self { seed: Random::of(*seed, block).next(), weights, normalization, scale, whole }
     }
 
     /// The row of R of the vertex with this offset.
     fn random(&self, id_offset: u64) -> [f32; LANES] {
-        let blocks = MAX_DIMENSIONS / LANES as u64;
-        let unit = id_offset.wrapping_mul(blocks).wrapping_add(self.block);
-        let mut random = Random::of(self.seed, unit);
+        let mut random = Random::of(self.seed, id_offset);
         std::array::from_fn(|_| match random.below(6) {
             0 => 3_f32.sqrt(),
             1 => -3_f32.sqrt(),
@@ -282,7 +280,8 @@ fn scales(request: &Request, graph: &Graph) -> Result<(f64, f64)> {
     let scale = out_weights::scale_of_weights(graph, request.weighted);
     let mut whole = 0.0;
     match request.weighted {
-        true => out_weights::for_each(graph, |_, sums| {
+        true => out_weights::for_each(graph, |start, sums| {
+            out_weights::require_finite(graph, start, sums)?;
             whole += sums.iter().map(|sum| sum * scale).sum::<f64>();
             Ok(())
         })?,

@@ -45,6 +45,18 @@ pub(crate) fn for_each(
     Ok(())
 }
 
+/// Refuses the sums of the vertices from `start` on if one of them is not finite.
+pub(crate) fn require_finite(graph: &Graph, start: u64, sums: &[f64]) -> Result<()> {
+    let Some(at) = sums.iter().position(|sum| !sum.is_finite()) else { return Ok(()) };
+    let problem = format!(
+        "the weights of the edges that leave vertex {} add up to more than {:e}, the largest \
+         64-bit float; divide all weights by the same number, which changes no score",
+        shown(graph, start + at as u64)?,
+        f64::MAX
+    );
+    Err(brimful_graph::Error::input(graph.path(), problem).into())
+}
+
 /// A power of two that brings the weights of a graph to about 1 at most; 1 if they are not used.
 pub(crate) fn scale_of_weights(graph: &Graph, weighted: bool) -> f64 {
     let range = graph.description().weights.filter(|_| weighted);
@@ -79,16 +91,7 @@ pub(crate) fn scale(
     request.refuse_negative_weights(graph, job)?;
     let (mut least, mut greatest) = (f64::INFINITY, 0.0_f64);
     for_each(graph, |start, sums| {
-        if let Some(at) = sums.iter().position(|sum| !sum.is_finite()) {
-            let problem = format!(
-                "the weights of the edges that leave vertex {} add up to more than {:e}, the \
-                 largest 64-bit float; divide all weights by the same number, which changes no \
-                 score",
-                shown(graph, start + at as u64)?,
-                f64::MAX
-            );
-            return Err(brimful_graph::Error::input(graph.path(), problem).into());
-        }
+        require_finite(graph, start, sums)?;
         let positive = sums.iter().copied().filter(|sum| *sum > 0.0);
         (least, greatest) =
             positive.fold((least, greatest), |(a, b), sum| (a.min(sum), b.max(sum)));
