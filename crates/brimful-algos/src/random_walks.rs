@@ -159,11 +159,11 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     });
     let left = planner.limit().saturating_sub(forecast.minimum_bytes);
     let (memory, lists) = settings.listed().forecast_bytes(arcs, left);
-    let rows =
-        planner.of_scan(|setting| setting.extent.vertices) * settings.walks * settings.length;
+    let vertices = planner.of_scan(|setting| setting.extent.vertices);
+    let rows = vertices.saturating_mul(settings.walks).saturating_mul(settings.length);
     Ok(Forecast {
         memory_bytes: forecast.minimum_bytes + memory,
-        scratch_bytes: lists + (rows * 24).saturating_sub(left),
+        scratch_bytes: lists.saturating_add(rows.saturating_mul(24).saturating_sub(left)),
         moves: false,
         timed: false,
         ..forecast
@@ -194,7 +194,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let mut rows = RowWriter::new(graph, COLUMNS, rows_bytes, &resources.job);
     let walking = Walking { lists: &lists, settings: &settings, resources };
     let mut starts = Starts::new(graph, settings.walks)?;
-    resources.job.begin("walk", graph.vertices() * settings.walks);
+    resources.job.begin("walk", graph.vertices().saturating_mul(settings.walks));
     let mut first = 0;
     while let Some(batch) = starts.next_batch(walkers, &resources.job)? {
         let inside = batch.iter().map(|start| start.vertex.unwrap_or(ENDED)).collect();
@@ -250,7 +250,8 @@ impl Starts {
 
     /// The next first vertices, at most `most`; `None` at the end.
     fn next_batch(&mut self, most: usize, job: &Job) -> Result<Option<Vec<Start>>> {
-        let mut batch = Vec::new();
+        let all = self.walks.saturating_mul(self.graph.vertices());
+        let mut batch = Vec::with_capacity(most.min(usize::try_from(all).unwrap_or(most)));
         while batch.len() < most {
             job.check()?;
             let (start, left) = match self.rest.take() {
