@@ -192,7 +192,9 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
 fn plan_sources(planner: &Planner<'_>, extra: u64) -> Result<Forecast> {
     planner.request.refuse_max_supersteps()?;
     let vertices = planner.of_scan(|setting| setting.extent.vertices);
-    let sources = SAMPLES.count_or_none(planner.request)?.unwrap_or(vertices).min(vertices);
+    let samples = SAMPLES.count_or_none(planner.request)?;
+    let extra = extra + sample_bytes(samples, planner.connected());
+    let sources = samples.unwrap_or(vertices).min(vertices);
     // R-MAT graphs have about seven levels; each superstep walks one of two indexes.
     let supersteps = 16 * sources.div_ceil(LANES as u64);
     let steps = Steps::about(supersteps, supersteps as f64 / 2.0);
@@ -237,19 +239,27 @@ fn for_all_sources(
     let needs = Needs::of(&Dependencies::new(&[]));
     let extent = Extent::of(graph, needs.indexes, false);
     let least = Setting::new(&extent, resources).min_of_program(&needs, false);
+    let extra = extra + sample_bytes(samples, connected);
     let _memory = resources.budget.reserve_all(least + extra, PURPOSE)?;
     let pass = OnePass::begin(graph, resources);
     let within = resources.within(resources.budget.limit() - extra);
-    let sources = sources(graph, samples.unwrap_or(connected).min(connected), resources)?;
+    let count = samples.unwrap_or(connected).min(connected);
+    let sampled =
+        (count < connected).then(|| sampled(graph, count as usize, resources)).transpose()?;
     let mut edges = 0;
-    for sources in sources.chunks(LANES) {
-        let program = Dependencies::new(sources);
+    for first in (0..count).step_by(LANES) {
+        let range = first..count.min(first + LANES as u64);
+        let sources: Vec<u64> = match &sampled {
+            Some(sampled) => sampled[range.start as usize..range.end as usize].to_vec(),
+            None => range.collect(),
+        };
+        let program = Dependencies::new(&sources);
         let output = run_program(&program, graph, &RunOptions::default(), &within)?;
         edges += output.stats.edges_visited;
         add(&output.states)?;
     }
     let stats = pass.finish("search", Traversal::Dense, edges);
-    Ok(Passed { share: sources.len() as f64 / connected.max(1) as f64, variant, stats })
+    Ok(Passed { share: count as f64 / connected.max(1) as f64, variant, stats })
 }
 
 /// Refuses sums that overflowed, because the number of paths exceeds the largest f64.
@@ -291,17 +301,19 @@ fn add(states: &ScratchArray<Paths>, totals: &mut [f64]) -> Result<()> {
     Ok(())
 }
 
+/// Bytes for the choice of `samples` sources among `connected` vertices: 16 for each in a heap, and
+/// 8 in the list of the chosen ones.
+fn sample_bytes(samples: Option<u64>, connected: u64) -> u64 {
+    samples.filter(|count| *count < connected).map_or(0, |count| 24 * (count + 1))
+}
+
 /// The vertices with edges whose offsets have the `count` smallest hashes, by ascending internal
 /// id.
-fn sources(graph: &Graph, count: u64, resources: &Resources) -> Result<Vec<u64>> {
-    let connected = graph.connected();
-    if count == connected {
-        return Ok((0..connected).collect());
-    }
-    let mut least: BinaryHeap<(u64, Reverse<u64>)> = BinaryHeap::new();
-    for_each_id_offset(graph, 0..connected, &resources.job, |vertex, id_offset| {
+fn sampled(graph: &Graph, count: usize, resources: &Resources) -> Result<Vec<u64>> {
+    let mut least: BinaryHeap<(u64, Reverse<u64>)> = BinaryHeap::with_capacity(count + 1);
+    for_each_id_offset(graph, 0..graph.connected(), &resources.job, |vertex, id_offset| {
         least.push((splitmix64(id_offset), Reverse(vertex)));
-        if least.len() as u64 > count {
+        if least.len() > count {
             least.pop();
         }
         Ok(())
