@@ -123,12 +123,9 @@ class Compiled:
             builder.ret(builder.select(call.is_ok, returned, ir.Constant(status, FAILED)))
             self._library.add_ir_module(module)
             self._library.finalize()
-
-    @property
-    def address(self) -> int:
-        """The function of C."""
-        found: int = self._library.get_pointer_to_function(_ENTRY)
-        return found
+            #: The function of C. All kernels have one name, so another thread must not add its
+            #: own before this one is found.
+            self.address: int = self._library.get_pointer_to_function(_ENTRY)
 
     def machine_code(self) -> MachineCode:
         """Return the kernel for other processes of this machine."""
