@@ -98,13 +98,13 @@ def spmv(path: str, vertices: str, precision: str) -> dict[str, float]:
     }
 
 
-def csr_bfs(path: str, vertices: str) -> dict[str, float]:
-    """Search breadth-first from vertex 0 in a CSR matrix of a `u32pairs` file."""
+def csr_bfs(path: str, vertices: str, source: str) -> dict[str, float]:
+    """Search breadth-first from one vertex in a CSR matrix of a `u32pairs` file."""
     from scipy.sparse import csgraph
 
     matrix = _matrix(path, int(vertices))
     started = time.perf_counter()
-    order = csgraph.breadth_first_order(matrix, 0, return_predecessors=False)
+    order = csgraph.breadth_first_order(matrix, int(source), return_predecessors=False)
     return {"seconds": time.perf_counter() - started, "reached": len(order)}
 
 
