@@ -11,12 +11,17 @@ use hashbrown::HashTable;
 use crate::error::Result;
 use crate::growth::Growth;
 
-/// The maximum memory, in bytes, of an index of `vertices` vertices.
+/// The maximum memory, in bytes, of an index of `vertices` vertices. Removals can double it.
 pub fn index_bytes(vertices: u64) -> u64 {
     // The number of slots is a power of two, and 7 of 8 are used; a slot is a position and a byte
     // of the hash.
     let places = vertices.saturating_mul(8).div_ceil(7).next_power_of_two().max(16);
     places * 9 + 64
+}
+
+/// The number of `slots` of a table that can be used.
+fn usable_slots(slots: usize) -> usize {
+    if slots > 8 { slots / 8 * 7 } else { slots - 1 }
 }
 
 #[derive(Debug)]
@@ -50,11 +55,16 @@ impl PositionIndex {
         if needed <= self.table.capacity() {
             return Ok(());
         }
-        let (new, old) = (index_bytes(needed as u64), self.growth.used());
+        // Removed positions may take up the room. Then the table is cleaned in place if it is at
+        // most half full, and grows otherwise.
+        let full = usable_slots(self.table.num_buckets());
+        let is_cleaned = needed <= full / 2;
+        let new = if is_cleaned { 0 } else { index_bytes(needed.max(full + 1) as u64) };
+        let old = self.growth.used();
         self.growth.take(new)?;
         self.table.reserve(more, |position| rehash(*position));
         self.growth.give(self.growth.used() - self.table.allocation_size() as u64);
-        debug_assert!(self.growth.used() <= old + new, "the table is no larger than forecast");
+        debug_assert!(self.growth.used() <= new.max(old), "the table is no larger than forecast");
         Ok(())
     }
 
@@ -81,5 +91,39 @@ impl PositionIndex {
     ) -> Option<u64> {
         let entry = self.table.find_entry(hash, |position| is_match(*position)).ok()?;
         Some(entry.remove().0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brimful_store::splitmix::mix;
+
+    use super::*;
+
+    #[test]
+    fn a_table_that_removals_fill_up_grows_within_its_reservation() {
+        // Tables of 16,384 and 32,768 slots, of which 14,336 and 28,672 are used.
+        for (room, positions, grows) in
+            [(14_336, 12_000_u64, true), (28_672, 23_000, true), (14_336, 7_000, false)]
+        {
+            let budget = Budget::new(64 << 20, 0);
+            let mut index = PositionIndex::new(&budget, "for a test").unwrap();
+            index.reserve(room, mix).unwrap();
+            (0..positions).for_each(|position| index.insert(mix(position), position));
+            let first = index.table.allocation_size();
+            for position in positions..20 * positions {
+                let old = position - positions;
+                assert_eq!(index.remove(mix(old), |found| found == old), Some(old));
+                let before = index.table.allocation_size() as u64;
+                index.reserve(1, mix).unwrap();
+                let after = index.table.allocation_size() as u64;
+                let most = if after == before { after } else { before + after };
+                assert!(budget.peak() >= most, "{most} bytes in use, {} reserved", budget.peak());
+                assert_eq!(index.bytes(), after);
+                index.insert(mix(position), position);
+            }
+            assert_eq!(index.table.allocation_size() > first, grows, "{positions}");
+            assert_eq!(index.len() as u64, positions);
+        }
     }
 }
