@@ -229,17 +229,23 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
     /// Places a vertex, to which `state` applies; returns its slot.
     ///
     /// # Errors
-    /// Errors of a score function of the user.
+    /// Errors of a score function of the user; then the memory of the vertex is given back.
     pub(super) fn place(&mut self, vertex: V, state: SyncState) -> Result<usize> {
         let slot = self.free.last().copied().unwrap_or(self.slots.len());
-        self.policy.admitted(slot, &vertex)?;
-        self.free.pop();
-        self.index.insert(self.hasher.hash_one(vertex.id()), slot as u64);
-        self.new_vertices += u64::from(state == SyncState::New);
         let record_bytes = match (state, &self.records) {
             (SyncState::New, Some(_)) => record_bytes(vertex.heap_bytes() as u64),
             _ => 0,
         };
+        if let Err(error) = self.policy.admitted(slot, &vertex) {
+            self.growth.give(vertex.heap_bytes() as u64);
+            if let Some(records) = &mut self.records {
+                records.shrink(records.bytes() - record_bytes);
+            }
+            return Err(error);
+        }
+        self.free.pop();
+        self.index.insert(self.hasher.hash_one(vertex.id()), slot as u64);
+        self.new_vertices += u64::from(state == SyncState::New);
         let entry = Some(CachedVertex { vertex, state, record_bytes });
         match self.slots.get_mut(slot) {
             Some(place) => *place = entry,

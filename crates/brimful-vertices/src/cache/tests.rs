@@ -324,6 +324,36 @@ fn a_write_that_fails_comes_out_of_the_loan_and_loses_nothing() {
 }
 
 #[test]
+fn a_score_function_that_fails_costs_no_memory() {
+    let budget = Budget::new(64 << 20, 0);
+    let fails = Arc::new(AtomicBool::new(true));
+    let failing = Arc::clone(&fails);
+    let function: ScoreFunction<SampleVertex> = Arc::new(move |vertex| {
+        if failing.load(Ordering::Relaxed) { Err("on purpose".into()) } else { Ok(vertex.state) }
+    });
+    let large = |id| SampleVertex::new(id, 1.0, (0..1000).map(|target| (target, 0.5)).collect());
+    let below = bytes(&budget).unwrap();
+    let mut cache = Cache::new(below, 5, Score::new(Some(function)), memory(&budget)).unwrap();
+
+    // The first call also gets the memory of slots, which stays.
+    assert!(cache.load(&mut (0..10).map(large)).is_err());
+    let free = budget.free();
+    (0..100).for_each(|_| assert!(cache.load(&mut (0..10).map(large)).is_err()));
+    assert_eq!((budget.free(), cache.len()), (free, 0));
+
+    fails.store(false, Ordering::Relaxed);
+    cache.load(&mut (0..10).map(large)).unwrap();
+    fails.store(true, Ordering::Relaxed);
+    assert!(cache.lend(&7, &mut |_| Ok(())).is_err());
+    let free = budget.free();
+    (0..100).for_each(|_| assert!(cache.lend(&7, &mut |_| Ok(())).is_err()));
+    assert_eq!(budget.free(), free);
+
+    fails.store(false, Ordering::Relaxed);
+    assert!((0..10).all(|id| state(&mut cache, id) == 1.0));
+}
+
+#[test]
 fn a_vertex_that_comes_back_as_another_is_never_written() {
     let mut cache = lru(4);
     cache.load(&mut (0..5).map(vertex)).unwrap();
