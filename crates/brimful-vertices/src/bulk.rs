@@ -24,7 +24,7 @@ pub trait BulkStore: Send {
     /// Adds records, the first of each key; returns the number skipped.
     fn load(&mut self, pairs: &[Pair<'_>]) -> Result<u64>;
 
-    /// Calls `found` for each of `keys` that has a record.
+    /// Calls `found` for each of `keys` that has a record; the keys are distinct.
     fn get_many(&mut self, keys: &[&[u8]], found: &mut Found<'_>) -> Result<()>;
 
     /// Adds or replaces records; the keys are distinct.
@@ -130,19 +130,19 @@ impl<B: BulkStore> Buffered<B> {
         if self.bytes + bytes > self.max_bytes && self.bytes > 0 { self.clear() } else { Ok(()) }
     }
 
-    /// Reads the records of `keys` that are not in the buffer.
-    fn fetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+    /// Reads the records of `keys`, which are not in the buffer; false if some were left out.
+    fn fetch(&mut self, keys: &[&[u8]]) -> Result<bool> {
         let Self { below, entries, bytes, max_bytes, .. } = self;
         let mut found: Vec<Option<Vec<u8>>> = vec![None; keys.len()];
-        let mut read = 0;
+        let mut sum = *bytes;
         // Records that exceed the memory for entries are left out; each is read again alone when it
         // is needed.
         let mut left = false;
         below.get_many(keys, &mut |place, record| {
-            read += record.len();
-            left |= read > *max_bytes && keys.len() > 1;
-            if let Some(slot) = found.get_mut(place).filter(|_| !left) {
-                *slot = Some(record.to_vec());
+            if let (Some(key), Some(slot)) = (keys.get(place), found.get_mut(place)) {
+                sum += entry_bytes(key, Some(record));
+                left |= sum > *max_bytes && keys.len() > 1;
+                *slot = (!left).then(|| record.to_vec());
             }
             Ok(())
         })?;
@@ -153,7 +153,7 @@ impl<B: BulkStore> Buffered<B> {
             *bytes += entry_bytes(key, record.as_deref());
             entries.insert((*key).into(), Entry { record, is_dirty: false });
         }
-        Ok(())
+        Ok(!left)
     }
 
     /// Brings the entry of `key` into the buffer; true if it has a record.
@@ -302,13 +302,16 @@ impl<B: BulkStore> RecordStore for Buffered<B> {
         if new.is_empty() {
             return Ok(());
         }
-        // The new records take about as much as those before.
+        // The new records take about as much as those before. If they take more, the others leave.
         let mean_bytes = self.bytes / self.entries.len().max(1);
-        if self.bytes + new.len() * mean_bytes.max(ENTRY_BYTES) <= self.max_bytes {
-            return self.fetch(&new);
+        let new_bytes = new.len() * mean_bytes.max(ENTRY_BYTES);
+        let was_empty = self.entries.is_empty();
+        if self.bytes + new_bytes <= self.max_bytes && (self.fetch(&new)? || was_empty) {
+            return Ok(());
         }
         self.clear()?;
-        self.fetch(keys)
+        self.fetch(keys)?;
+        Ok(())
     }
 }
 
@@ -479,5 +482,33 @@ mod tests {
             assert_eq!(length, large.len());
         }
         assert_eq!(store.len(), 3);
+    }
+
+    #[test]
+    fn large_records_after_small_ones_do_not_overfill_the_buffer() {
+        let mut database = Database::default();
+        let calls = Arc::clone(&database.calls);
+        let key = |id: u64| id.to_be_bytes().to_vec();
+        let length = |id| if id < 1000 { 200 } else { 8000 };
+        database.records.extend((0..1050).map(|id| (key(id), vec![7; length(id)])));
+        let mut store = Buffered::new(database, 1 << 20, &budget()).unwrap();
+        for ids in [0..1000, 1000..1050] {
+            let keys: Vec<Vec<u8>> = ids.clone().map(key).collect();
+            let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+            store.prefetch(&keys).unwrap();
+            assert!(store.bytes <= store.max_bytes, "{} bytes", store.bytes);
+            for (id, key) in ids.zip(keys) {
+                let mut found = 0;
+                store
+                    .get(key, &mut |record| {
+                        found = record.len();
+                        Ok(())
+                    })
+                    .unwrap();
+                assert_eq!(found, length(id));
+            }
+        }
+        // The large records are read once with the small ones in the buffer, and once without.
+        assert_eq!(calls.lock().unwrap().gets, 3);
     }
 }

@@ -82,7 +82,7 @@ pub trait RecordStore: Send {
         0
     }
 
-    /// Announces keys whose records will be read next.
+    /// Announces distinct keys whose records will be read next.
     fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
         let _ = keys;
         Ok(())

@@ -105,7 +105,7 @@ pub trait VertexStore<V: Stored>: Send {
         0
     }
 
-    /// Announces the vertices that are lent next, by their serialized ids.
+    /// Announces distinct vertices that are lent next, by their serialized ids.
     fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
         let _ = keys;
         Ok(())
