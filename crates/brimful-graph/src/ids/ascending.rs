@@ -239,7 +239,7 @@ impl AscendingFile {
         block.start..block.start + u64::from(block.count)
     }
 
-    /// Reads a block without unpacking it.
+    /// Reads and verifies a block, and keeps it packed.
     pub(crate) fn packed_block(&self, index: usize) -> Result<PackedBlock> {
         let mut buffer = Buffer::new();
         self.block(index, &mut buffer, &mut Vec::new())?;
