@@ -223,7 +223,9 @@ impl Generator {
             Kind::Ring { vertices } => vertices,
             Kind::Grid { rows, columns, torus } => {
                 let both_ways = self.vertices().saturating_mul(2);
-                both_ways.saturating_sub(if torus { 0 } else { rows.saturating_add(columns) })
+                let open_rows = if is_closed(columns, torus) { 0 } else { rows };
+                let open_columns = if is_closed(rows, torus) { 0 } else { columns };
+                both_ways.saturating_sub(open_rows.saturating_add(open_columns))
             }
             Kind::Mesh { vertices } => share(39.5, vertices),
             Kind::WattsStrogatz { vertices, neighbors, .. } => {
@@ -385,6 +387,12 @@ fn draw(
     }
 }
 
+/// True if the last of `size` vertices in a row or column of a grid is joined to the first.
+fn is_closed(size: u64, torus: bool) -> bool {
+    // In a torus of size one or two, the edge around it would be repeated or a self-loop.
+    torus && size > 2
+}
+
 /// Calls `push` with the edges of `vertex` in a grid to its right and its lower neighbor.
 fn grid_edges(
     vertex: u64,
@@ -393,15 +401,14 @@ fn grid_edges(
     push: &mut impl FnMut(u64, u64),
 ) {
     let (row, column) = (vertex / columns, vertex % columns);
-    // In a torus of size one or two, the edge around it would be repeated or a self-loop.
     if column + 1 < columns {
         push(vertex, vertex + 1);
-    } else if torus && columns > 2 {
+    } else if is_closed(columns, torus) {
         push(vertex, row * columns);
     }
     if row + 1 < rows {
         push(vertex, vertex + columns);
-    } else if torus && rows > 2 {
+    } else if is_closed(rows, torus) {
         push(vertex, column);
     }
 }
