@@ -20,8 +20,9 @@
 //! ([`crate::neighbor_lists`]). Pairs stream in batches. A pair takes one merge of two lists, or a
 //! search of the longer list for each entry of the shorter one. The scores of partners are summed
 //! in an array of all vertices for each thread. Memory: 8 bytes a vertex and, for partners, 8 more
-//! and 12 for each thread; rows beyond the budget go to scratch. Time: O(|E| log |E|), and for
-//! partners the sum over vertices of the square of their degree.
+//! and 12 for each thread, and 16 for each of the partners of at least 16 vertices a thread; rows
+//! beyond the budget go to scratch. Time: O(|E| log |E|), and for partners the sum over vertices of
+//! the square of their degree.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -50,9 +51,12 @@ use crate::{Error, Result};
 
 /// Pairs that a thread takes at a time.
 const CLAIM: usize = 1 << 10;
-/// Vertices whose partners are in memory together, and those that a thread takes at a time.
-const VERTICES: usize = 1 << 12;
+/// The maximum number of vertices whose partners are in memory together, and the number that a
+/// thread takes at a time.
+const VERTICES: u64 = 1 << 12;
 const VERTEX_CLAIM: usize = 1 << 4;
+/// Bytes for partners in the smallest budget, unless one claim of each thread takes more.
+const PARTNER_BYTES: u64 = 1 << 20;
 /// Bytes of a batch of pairs: the ends twice, the order, the scores, and the ids of the ends.
 const BATCH_BYTES: u64 = BATCH_EDGES as u64 * (2 * 16 + 4 + 8 + 2 * 64);
 
@@ -182,9 +186,36 @@ impl Similarity {
     }
 }
 
+/// The batches of vertices whose partners are in memory together.
+#[derive(Clone, Copy)]
+struct Batches {
+    /// The maximum bytes of the partners of a vertex.
+    vertex_bytes: u64,
+    workers: usize,
+}
+
+impl Batches {
+    fn new(k: u64, vertices: u64, workers: usize) -> Self {
+        // A search holds one partner more than it returns.
+        let partners = k.saturating_add(1).min(vertices).max(1);
+        Self { vertex_bytes: partners * size_of::<Partner>() as u64, workers }
+    }
+
+    /// The number of vertices of a batch in `bytes` of memory, and at least a claim of each thread.
+    fn vertices(self, bytes: u64) -> u64 {
+        let least = (self.workers * VERTEX_CLAIM) as u64;
+        (bytes / self.vertex_bytes).min(VERTICES).max(least)
+    }
+
+    fn min_bytes(self) -> u64 {
+        self.vertices(PARTNER_BYTES) * self.vertex_bytes
+    }
+}
+
 /// Bytes of memory besides those of making lists. `finding` is the bytes for finding the vertices
 /// of pairs; `None` without pairs.
-fn array_bytes(vertices: u64, longest: u64, finding: Option<u64>, workers: usize) -> u64 {
+fn array_bytes(vertices: u64, longest: u64, finding: Option<u64>, batches: Batches) -> u64 {
+    let workers = batches.workers;
     // Two lists for each thread.
     let buffers = workers as u64 * 2 * longest * size_of::<u32>() as u64;
     let task_bytes = match finding {
@@ -192,6 +223,7 @@ fn array_bytes(vertices: u64, longest: u64, finding: Option<u64>, workers: usize
         None => {
             id_offset_bytes(vertices)
                 + workers as u64 * vertices * 12
+                + batches.min_bytes()
                 + external_order::MEMORY_BYTES
         }
     };
@@ -210,14 +242,14 @@ fn longest_list(graph: &Graph) -> u64 {
 /// The time is unknown, because it depends on the lengths of lists.
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     let request = planner.request;
-    settings(request)?;
+    let (_, k) = settings(request)?;
     let entries = Listed::Symmetric.max_entries(planner.arcs(), planner.is_directed());
     let forecast = planner.scans(1, |setting| {
         let (vertices, workers) = (setting.extent.vertices, setting.workers);
         let longest = planner.of_graph(longest_list, vertices);
         let finding = request.pairs.as_ref().map(|_| planner.of_graph(finding_bytes, 0));
         let bytes = NeighborLists::array_bytes(vertices, workers)
-            + array_bytes(vertices, longest, finding, workers);
+            + array_bytes(vertices, longest, finding, Batches::new(k, vertices, workers));
         (bytes, bytes, 0)
     });
     let (memory, scratch) = Listed::Symmetric
@@ -251,20 +283,26 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let workers = resources.workers();
     let extent = Extent::of(graph, &[Index::In], false);
     let finding = request.pairs.as_ref().map(|_| finding_bytes(graph));
+    let batches = Batches::new(k, extent.vertices, workers);
     let needed = NeighborLists::min_bytes(&extent, workers)
-        + array_bytes(extent.vertices, longest_list(graph), finding, workers);
+        + array_bytes(extent.vertices, longest_list(graph), finding, batches);
     let memory = resources.budget.reserve_all(needed, PURPOSE)?;
     let mut pass = OnePass::begin(graph, resources);
     let spare = memory.bytes() - needed;
     let lists = NeighborLists::of(graph, Listed::Symmetric, spare, resources)?;
     pass.end("list");
-    let row_bytes = RowWriter::MINIMUM_BYTES + spare.saturating_sub(lists.resident_bytes());
+    let spare = spare.saturating_sub(lists.resident_bytes());
+    // Partners take at most half of the bytes that lists leave, and rows the rest.
+    let batch = batches.vertices(batches.min_bytes() + spare / 2);
+    let partner_bytes = (batch * batches.vertex_bytes).saturating_sub(batches.min_bytes());
+    let more = if request.pairs.is_some() { spare } else { spare - partner_bytes };
+    let row_bytes = RowWriter::MINIMUM_BYTES + more;
     let edges = lists.entries();
     let similarity = Similarity::new(lists, measure, resources)?;
     let mut rows = RowWriter::new(graph, COLUMNS, row_bytes, &resources.job);
     match &request.pairs {
         Some(pairs) => push_pairs(&similarity, pairs, graph, &mut rows, resources)?,
-        None => push_partners(&similarity, k as usize, graph, &mut rows, resources)?,
+        None => push_partners(&similarity, (k, batch), graph, &mut rows, resources)?,
     }
     let stats = pass.finish("compare", Traversal::Scan, edges);
     Ok(FinishedRows { table: rows.finish()?, stats, variant: MEASURE.word(request)? })
@@ -363,10 +401,10 @@ fn located(ids: Vec<ExternalId>, lookup: &Lookup, job: &Job) -> Result<Vec<End>>
     Ok(ends)
 }
 
-/// Adds rows for the `k` best partners of each vertex.
+/// Adds rows for the `k` best partners of each vertex, `batch` vertices at a time.
 fn push_partners(
     similarity: &Similarity,
-    k: usize,
+    (k, batch): (u64, u64),
     graph: &Arc<Graph>,
     rows: &mut RowWriter<'_>,
     resources: &Resources,
@@ -376,7 +414,7 @@ fn push_partners(
     resources.job.begin("compare", connected);
     loop {
         let (mut vertices, mut ids) = (Vec::new(), Vec::new());
-        order.next_batch(VERTICES, &mut vertices, &mut ids)?;
+        order.next_batch(batch as usize, &mut vertices, &mut ids)?;
         if vertices.is_empty() {
             return Ok(());
         }
@@ -387,7 +425,7 @@ fn push_partners(
             |claim, search: &mut Search| -> Result<Vec<(u32, Vec<Partner>)>> {
                 let partners_of = |vertex: &u64| {
                     let vertex = *vertex as u32;
-                    Ok((vertex, search.partners(similarity, vertex, k)?))
+                    Ok((vertex, search.partners(similarity, vertex, k as usize)?))
                 };
                 let partners_by_vertex = claims[claim].iter().map(partners_of).collect();
                 resources.job.advance(claims[claim].len() as u64);
