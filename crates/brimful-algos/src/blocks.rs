@@ -13,7 +13,7 @@
 //! neither contains the other, or leads from below a vertex past its parent; a vertex is an
 //! articulation point if edges of two blocks meet there.
 //!
-//! Two passes over the edges in one thread, in any order; edges stay on disk. Memory: 29 bytes a
+//! Two passes over the edges in one thread, in any order; edges stay on disk. Memory: 28 bytes a
 //! vertex with edges, which the budget must hold.
 
 use std::sync::Arc;
@@ -38,9 +38,9 @@ use crate::request::{Finished, FinishedRows, Request};
 use crate::spanning_forest::{Rooted, root};
 use crate::{Error, Result};
 
-/// Bytes for each vertex with edges: edges of the forest 8, their lists 12, parents 4, the queue 4,
-/// and a mark 1. Later, `Forest` takes 24, and the rows take 24.
-const VERTEX_BYTES: u64 = 29;
+/// Bytes for each vertex with edges: edges of the forest 8, their lists 12, parents 4, and the
+/// queue 4. Later, `Forest` takes 24 and marks 2, and bridges take 21.
+const VERTEX_BYTES: u64 = 28;
 
 const COLUMNS: &[RowColumn] = &[("source", Kind::Vertex), ("target", Kind::Vertex)];
 
@@ -110,8 +110,7 @@ impl Forest {
         drop(trees);
         let rooted = Rooted::new(&edges, graph.connected() as usize);
         drop(edges);
-        let mut forest = Self::numbered(&rooted);
-        drop(rooted);
+        let mut forest = Self::numbered(rooted);
         let mut is_tree_edge_seen = vec![false; forest.numbers.len()];
         for_each_edge_without_loops(graph, "reach", job, |one, other| {
             let ends = [one, other].map(|end| forest.numbers[end as usize]);
@@ -127,7 +126,7 @@ impl Forest {
     }
 
     /// Numbers the vertices so that a subtree is an interval that begins at its root.
-    fn numbered(rooted: &Rooted) -> Self {
+    fn numbered(rooted: Rooted) -> Self {
         let vertices = rooted.parents.len();
         let mut below = vec![1_u32; vertices];
         for &vertex in rooted.order.iter().rev() {
@@ -153,7 +152,7 @@ impl Forest {
             parents[*number as usize] = numbers[rooted.parents[vertex] as usize];
             sizes[*number as usize] = below[vertex];
         }
-        drop(below);
+        drop((below, rooted));
         let own: Vec<u32> = (0..vertices as u32).collect();
         Self { numbers, parents, sizes, least: own.clone(), greatest: own.clone(), blocks: own }
     }
@@ -199,12 +198,24 @@ impl Forest {
         self.blocks[one.max(other) as usize] = one.min(other);
     }
 
-    /// The numbers of the lower ends of bridges.
-    fn bridges(&self) -> impl Iterator<Item = u32> + use<'_> {
-        let is_bridge = |vertex: &u32| {
-            self.parents[*vertex as usize] != *vertex && !self.leaves(*vertex, *vertex)
-        };
-        (0..self.parents.len() as u32).filter(is_bridge)
+    /// The ends of all bridges.
+    fn bridges(self) -> Vec<[u32; 2]> {
+        let is_bridge =
+            |vertex| self.parents[vertex as usize] != vertex && !self.leaves(vertex, vertex);
+        let marks: Vec<bool> = (0..self.parents.len() as u32).map(is_bridge).collect();
+        let Self { numbers, parents, sizes, least, greatest, blocks } = self;
+        drop((sizes, least, greatest, blocks));
+        let mut vertices = vec![0_u32; numbers.len()];
+        for (vertex, number) in (0..).zip(&numbers) {
+            vertices[*number as usize] = vertex;
+        }
+        drop(numbers);
+        let mut ends = Vec::with_capacity(marks.iter().filter(|mark| **mark).count());
+        let marked = (0..).zip(&marks).filter(|(_, mark)| **mark);
+        ends.extend(marked.map(|(number, _)| {
+            [number, parents[number as usize]].map(|number| vertices[number as usize])
+        }));
+        ends
     }
 
     /// For each number, 1 if two blocks meet at the vertex, else 0.
@@ -271,15 +282,7 @@ fn with_forest<T>(
 
 fn bridges(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
     let (table, stats) = with_forest(request, graph, resources, |forest, bytes| {
-        let mut ends: Vec<[u32; 2]> =
-            forest.bridges().map(|vertex| [vertex, forest.parents[vertex as usize]]).collect();
-        let mut vertices = vec![0_u32; forest.numbers.len()];
-        for (vertex, number) in (0..).zip(&forest.numbers) {
-            vertices[*number as usize] = vertex;
-        }
-        drop(forest);
-        ends.iter_mut().flatten().for_each(|end| *end = vertices[*end as usize]);
-        drop(vertices);
+        let ends = forest.bridges();
         let id_offsets = id_offsets(graph, &resources.job)?;
         edge_rows(graph, COLUMNS, bytes, resources, |push| {
             ends.iter().try_for_each(|ends| {

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use brimful_algos::registry::{Parameter, Request, run_rows_request};
+use brimful_algos::registry::{Parameter, Request, run_request, run_rows_request};
 use brimful_algos::{Error, Result};
 use brimful_graph::Graph;
 use brimful_graph::build::import::{ImportOptions, Input, import};
@@ -64,6 +64,29 @@ fn keeps_to_budget<T>(name: &str, run: impl Fn(&Resources) -> Result<T>) {
         Ok((HEAP.peak_usage() - before) as u64)
     });
     assert!(taken <= budget + SLACK_BYTES, "{name}: {taken} of {budget} bytes");
+}
+
+/// Checks that an algorithm keeps to its budget on a chain.
+fn keeps_to_budget_on_a_chain(algorithm: &str) {
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    // A vector that doubles as it grows to the number of edges has nearly twice the capacity.
+    let graph = generated(folder.path(), Kind::Chain { vertices: (1 << 20) + 100 });
+    let request = request(algorithm);
+    keeps_to_budget(algorithm, |resources| match algorithm {
+        "articulation_points" => run_request(&request, &graph, resources).map(drop),
+        _ => run_rows_request(&request, &graph, resources).map(drop),
+    });
+}
+
+#[test]
+fn bridges_keep_to_their_budget() {
+    keeps_to_budget_on_a_chain("bridges");
+}
+
+#[test]
+fn articulation_points_keep_to_their_budget() {
+    keeps_to_budget_on_a_chain("articulation_points");
 }
 
 #[test]
