@@ -119,7 +119,9 @@ type Numbered = (Vec<[u32; 2]>, Vec<u32>);
 
 impl Peeling {
     fn new(lists: NeighborLists, resources: &Resources) -> Result<Self> {
-        let (mut edges, mut ends) = (vec![u32::MAX; lists.entries() as usize], Vec::new());
+        let mut edges = vec![u32::MAX; lists.entries() as usize];
+        // An edge has two entries; growth would take up to twice the bytes.
+        let mut ends = Vec::with_capacity(edges.len() / 2);
         // For each vertex, the next entry without an edge; smaller neighbors come first.
         let mut next: Vec<u64> = (0..lists.len() as u32).map(|at| lists.start(at) as u64).collect();
         let mut buffer = Vec::new();

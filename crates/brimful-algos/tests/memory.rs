@@ -90,6 +90,11 @@ fn articulation_points_keep_to_their_budget() {
 }
 
 #[test]
+fn truss_numbers_keep_to_their_budget() {
+    keeps_to_budget_on_a_chain("ktruss");
+}
+
+#[test]
 fn all_partners_keep_to_their_budget() {
     let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
