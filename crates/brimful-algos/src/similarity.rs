@@ -239,6 +239,14 @@ fn longest_list(graph: &Graph) -> u64 {
     longest.map_or(graph.connected(), |longest| longest.min(graph.connected()))
 }
 
+/// The maximum bytes of the rows of partners.
+fn most_row_bytes(vertices: u64, k: u64) -> u64 {
+    let row_bytes = (COLUMNS.len() * size_of::<u64>()) as u64;
+    let rows = vertices.saturating_mul(k.min(vertices.saturating_sub(1)));
+    // No disk holds the limit, and a forecast can add to it.
+    rows.saturating_mul(row_bytes).min(u64::MAX / 4)
+}
+
 /// The time is unknown, because it depends on the lengths of lists.
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     let request = planner.request;
@@ -252,11 +260,16 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
             + array_bytes(vertices, longest, finding, Batches::new(k, vertices, workers));
         (bytes, bytes, 0)
     });
-    let (memory, scratch) = Listed::Symmetric
-        .forecast_bytes(entries, planner.limit().saturating_sub(forecast.minimum_bytes));
+    let left = planner.limit().saturating_sub(forecast.minimum_bytes);
+    let (memory, lists) = Listed::Symmetric.forecast_bytes(entries, left);
+    // The number of pairs is unknown.
+    let rows = match request.pairs {
+        Some(_) => 0,
+        None => most_row_bytes(planner.of_scan(|setting| setting.extent.vertices), k),
+    };
     Ok(Forecast {
         memory_bytes: forecast.minimum_bytes + memory,
-        scratch_bytes: scratch,
+        scratch_bytes: lists + rows.saturating_sub(left),
         moves: false,
         timed: false,
         ..forecast

@@ -1,12 +1,13 @@
-//! Algorithms take no more memory than they reserve. A binary of its own, because its allocator
-//! counts the heap of the whole process.
+//! Algorithms take no more memory than they reserve, and about as much scratch as their forecasts
+//! say. A binary of its own, because its allocator counts the heap of the whole process.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use brimful_algos::registry::{Parameter, Request, run_request, run_rows_request};
+use brimful_algos::planning::Subject;
+use brimful_algos::registry::{Parameter, Request, plan_request, run_request, run_rows_request};
 use brimful_algos::{Error, Result};
 use brimful_graph::Graph;
 use brimful_graph::build::import::{ImportOptions, Input, import};
@@ -104,4 +105,30 @@ fn all_partners_keep_to_their_budget() {
     keeps_to_budget("similarity", |resources| {
         run_rows_request(&request, &graph, resources).map(drop)
     });
+}
+
+/// Checks that the forecast of scratch is near that of a run.
+fn scratch_is_forecast(request: &Request, kind: Kind, budget: u64) {
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let (graph, resources) = (generated(folder.path(), kind), resources(budget));
+    run_rows_request(request, &graph, &resources).unwrap();
+    let scratch = resources.job.traffic().max_scratch();
+    let forecast = plan_request(request, Subject::Graph(&graph), 2, budget).unwrap().scratch_bytes;
+    let near = scratch / 2..=2 * scratch;
+    assert!(near.contains(&forecast), "{}: {forecast}, not {scratch}", request.algorithm);
+}
+
+#[test]
+fn forecasts_count_rows_of_partners() {
+    let parameters = [("k".to_owned(), Parameter::Number(200.0))].into();
+    let request = Request { parameters, ..request("similarity") };
+    scratch_is_forecast(&request, Kind::Rmat { scale: 13, edge_factor: 8 }, 16 << 20);
+}
+
+#[test]
+fn forecasts_count_rows_of_levels() {
+    // Lists of neighbors are in memory.
+    let kind = Kind::Rmat { scale: 16, edge_factor: 2 };
+    scratch_is_forecast(&request("leiden_hierarchy"), kind, 1 << 28);
 }

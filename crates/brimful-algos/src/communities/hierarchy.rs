@@ -34,6 +34,9 @@ use crate::{Error, Result};
 /// Bytes for each vertex besides those of the method: its community, the connected part of its
 /// community, its label, and the least label of its community, each in up to 8 bytes.
 const VERTEX_BYTES: u64 = 32;
+/// The number of levels that a forecast assumes. It is unknown until the run ends, and seldom
+/// greater.
+const LIKELY_LEVELS: u64 = 6;
 
 macro_rules! columns {
     ($($level:literal)*) => {
@@ -79,9 +82,14 @@ fn extra_bytes(vertices: u64, workers: usize) -> u64 {
 fn plan(method: Method, planner: &Planner<'_>) -> Result<Forecast> {
     let forecast = super::plan(method, planner)?;
     let extra = planner.of_scan(|setting| extra_bytes(setting.extent.vertices, setting.workers));
+    // The labels to be sorted, and the rows.
+    let label_bytes = size_of::<EdgeRow>() as u64 * LIKELY_LEVELS;
+    let row_bytes = size_of::<u64>() as u64 * (LIKELY_LEVELS + 1);
+    let vertices = planner.of_graph(Graph::vertices, planner.connected());
     Ok(Forecast {
         minimum_bytes: forecast.minimum_bytes + extra,
         memory_bytes: forecast.memory_bytes + extra,
+        scratch_bytes: forecast.scratch_bytes + vertices * (label_bytes + row_bytes),
         ..forecast
     })
 }
