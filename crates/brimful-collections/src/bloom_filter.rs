@@ -48,8 +48,9 @@ impl BloomFilter {
     /// twice as much in pages half as large, and so on.
     ///
     /// # Errors
-    /// [`Error::Usage`] for 0 keys, a rate that is not between 0 and 1, or a new filter with a lower
-    /// rate than its pages can have; [`Error::RecordType`] if the filter was made for other values.
+    /// [`Error::Usage`] for 0 keys, a rate that is not between 0 and 1, or a new filter with a
+    /// lower rate than its pages can have; [`Error::RecordType`] if the filter was made for other
+    /// values.
     pub fn open(path: &Path, keys: u64, false_positives: f64, options: Options) -> Result<Self> {
         let (folder, lock) = lock_folder(path)?;
         let mut opened = Self::open_in(&folder, keys, false_positives, options)?;

@@ -111,8 +111,8 @@ where
     Ok(answers)
 }
 
-/// Passes the bytes of each page that has some of `sorted`, and those keys, to `visit`; the page of a
-/// mixed key is `page_of(key)`, which ascends.
+/// Passes the bytes of each page that has some of `sorted`, and those keys, to `visit`; the page of
+/// a mixed key is `page_of(key)`, which ascends.
 pub(crate) fn visit_pages(
     scanner: &mut Scanner<'_>,
     job: &Job,

@@ -167,8 +167,8 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         }))
     }
 
-    /// Passes the value of `key` to `f` to change it; `None` if there is no such key. If `f` panics,
-    /// the key keeps the value as `f` left it.
+    /// Passes the value of `key` to `f` to change it; `None` if there is no such key. If `f`
+    /// panics, the key keeps the value as `f` left it.
     ///
     /// # Errors
     /// As [`SpillingMap::get`]. If the error is that another value cannot be spilled, which follows

@@ -1,9 +1,9 @@
 //! Checkpoints of a run on stores, with whole vertices in them.
 //!
 //! A checkpoint is made while no signal is in flight: between two synchronous supersteps, or after
-//! [`Execution::drain_signals`]. The remaining work is then in the to-signal lists. A checkpoint has
-//! the ids of these lists, and the vertices with their edges, as partition chunks. In asynchronous
-//! mode, checkpoints are numbered one after the other.
+//! [`Execution::drain_signals`]. The remaining work is then in the to-signal lists. A checkpoint
+//! has the ids of these lists, and the vertices with their edges, as partition chunks. In
+//! asynchronous mode, checkpoints are numbered one after the other.
 
 use brimful_engine::checkpoint::{CheckpointOptions, Checkpointer, Every};
 use brimful_graph::Graph;

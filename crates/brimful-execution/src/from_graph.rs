@@ -65,8 +65,8 @@ pub(crate) struct GraphPart<'g> {
 ///
 /// # Errors
 /// [`Error::Usage`] for an unknown store, missing weights, or vertices of several processes that a
-/// hash divides; [`Error::Program`] if a vertex has no initial state; a budget error with the needs of
-/// all vertices if they do not fit; errors of the store.
+/// hash divides; [`Error::Program`] if a vertex has no initial state; a budget error with the needs
+/// of all vertices if they do not fit; errors of the store.
 pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
     program: P,
     (graph, is_weighted): (&Graph, bool),

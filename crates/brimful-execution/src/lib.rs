@@ -11,7 +11,8 @@
 //! - [`lists`]: vertices that are due to signal, and signals that wait to be collected.
 //! - `process_partitions`: the partitions of several processes that make a run together;
 //!   `distributed`: their exchange.
-//! - `hubs`: memory for vertices with very many edges; `together`: supersteps on arrays of vertices.
+//! - `hubs`: memory for vertices with very many edges; `together`: supersteps on arrays of
+//!   vertices.
 //! - [`checkpoint`]: checkpoints of vertices; `due`: their lists of vertices that are due to
 //!   signal; [`kept`]: stores that stay after a run.
 //! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs for shards on any store.

@@ -144,8 +144,8 @@ pub(crate) fn read_table(
     })
 }
 
-/// Numbers the ids of distributed edges: `batches` returns the number of a file and a batch of it until it
-/// returns None. Calls `send` with the label and the bytes of each message.
+/// Numbers the ids of distributed edges: `batches` returns the number of a file and a batch of it
+/// until it returns None. Calls `send` with the label and the bytes of each message.
 #[pyfunction]
 #[pyo3(signature = (task, batches, send, *, budget))]
 pub(crate) fn number_ids(
@@ -198,8 +198,9 @@ pub(crate) fn rank_range(
     Ok(PyBytes::new(py, &message))
 }
 
-/// Maps batches of distributed edges: `batches` returns the number of a file and a batch of it until it
-/// returns None. Calls `send` with each part and records of it. Returns the message of the counts.
+/// Maps batches of distributed edges: `batches` returns the number of a file and a batch of it
+/// until it returns None. Calls `send` with each part and records of it. Returns the message of the
+/// counts.
 #[pyfunction]
 #[pyo3(signature = (task, slots, lines, batches, send, *, budget))]
 pub(crate) fn map_edges<'py>(

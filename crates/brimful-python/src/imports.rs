@@ -158,8 +158,8 @@ pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64)
 }
 
 /// Imports files of any format other than tables as the new graph directory `out`; with `replace`,
-/// in the place of the graph there. `distributed`: whether ids are strings, and the processes that read
-/// the files and keep their edges.
+/// in the place of the graph there. `distributed`: whether ids are strings, and the processes that
+/// read the files and keep their edges.
 #[pyfunction]
 #[pyo3(signature = (
     paths, out, *, format, columns, edges, resources, origin, replace, distributed
@@ -194,8 +194,9 @@ pub(crate) fn import_files<'py>(
     report(py, &done, limits)
 }
 
-/// Imports anything with `__arrow_c_stream__`, as [`import_files`] does files. `distributed`: the names of
-/// tables that other processes read, and these processes; then only the schema of `stream` is read.
+/// Imports anything with `__arrow_c_stream__`, as [`import_files`] does files. `distributed`: the
+/// names of tables that other processes read, and these processes; then only the schema of `stream`
+/// is read.
 #[pyfunction]
 #[pyo3(signature = (
     stream, out, *, name, source, target, weight, ignored, isolated, vertex_rows, edges, resources,

@@ -1,5 +1,5 @@
-//! Integers of variable length: 7 bits a byte, low bits first; the high bit of a byte is set if more
-//! bytes follow.
+//! Integers of variable length: 7 bits a byte, low bits first; the high bit of a byte is set if
+//! more bytes follow.
 
 /// Appends `number`, 7 bits a byte.
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! Maps the ends of edges to internal ids, in this process or in others.
 //!
-//! Another process maps batches of distributed edges, and passes on the records of each part. Invariant:
-//! the records are those that the import would make of the same batches.
+//! Another process maps batches of distributed edges, and passes on the records of each part.
+//! Invariant: the records are those that the import would make of the same batches.
 
 use brimful_store::{Job, Resources};
 use serde::{Deserialize, Serialize};
