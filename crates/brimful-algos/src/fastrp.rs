@@ -275,9 +275,12 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     })
 }
 
-/// The scale of weights, and the sum of the entries of A times this scale.
-fn scales(request: &Request, graph: &Graph) -> Result<(f64, f64)> {
+/// The scale of weights, and the sum of the entries of A times this scale, which only L needs.
+fn scales(request: &Request, settings: &Settings, graph: &Graph) -> Result<(f64, f64)> {
     let scale = out_weights::scale_of_weights(graph, request.weighted);
+    if settings.normalization == 0.0 {
+        return Ok((scale, 1.0));
+    }
     let mut whole = 0.0;
     match request.weighted {
         true => out_weights::for_each(graph, |start, sums| {
@@ -328,7 +331,7 @@ fn project(
     resources: &Resources,
     sorter: &Sorter<'_, Part>,
 ) -> Result<(u64, f64)> {
-    let (scale, whole) = scales(request, graph)?;
+    let (scale, whole) = scales(request, settings, graph)?;
     let (mut edges, mut index_seconds) = (0, 0.0);
     let mut writer = sorter.writer();
     let (connected, isolated) = (0..graph.connected(), graph.connected()..graph.vertices());

@@ -50,7 +50,7 @@ pub(crate) fn require_finite(graph: &Graph, start: u64, sums: &[f64]) -> Result<
     let Some(at) = sums.iter().position(|sum| !sum.is_finite()) else { return Ok(()) };
     let problem = format!(
         "the weights of the edges that leave vertex {} add up to more than {:e}, the largest \
-         64-bit float; divide all weights by the same number, which changes no score",
+         64-bit float; divide all weights by the same number, which changes no result",
         shown(graph, start + at as u64)?,
         f64::MAX
     );
