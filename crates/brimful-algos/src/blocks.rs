@@ -39,7 +39,7 @@ use crate::spanning_forest::{Rooted, root};
 use crate::{Error, Result};
 
 /// Bytes for each vertex with edges: edges of the forest 8, their lists 12, parents 4, and the
-/// queue 4. Later, `Forest` takes 24 and marks 2, and bridges take 21.
+/// queue 4. Later, `Forest` takes 24 and a mark 1, and bridges take 17.
 const VERTEX_BYTES: u64 = 28;
 
 const COLUMNS: &[RowColumn] = &[("source", Kind::Vertex), ("target", Kind::Vertex)];

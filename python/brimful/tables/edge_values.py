@@ -76,7 +76,7 @@ class EdgeValues:
         return list(zip(*columns[:2], strict=True)), weights, columns[-1]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the place of the graph, from which another process reads the column."""
+        """Pickle the path or URL of the graph, from which another process reads the column."""
         return _reopened, (self._location, self._column)
 
     def __len__(self) -> int:

@@ -50,7 +50,7 @@ class VertexValues(Mapping[int | str, Any]):
         self._has_texts = graph.id_type == "string"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the place of the graph, from which another process reads the column."""
+        """Pickle the path or URL of the graph, from which another process reads the column."""
         return _reopened, (self._location, self._column)
 
     def __getitem__(self, vertex: VertexId) -> Any:
